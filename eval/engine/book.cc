@@ -84,7 +84,7 @@ Summary Book::summary(Side side) const {
   return sum;
 }
 
-// Trades `taker` against the other side while they cross; what is left of it.
+// Trades `taker` against the other side while they cross; returns the remaining quantity.
 Quantity Book::match(const Order& taker, std::vector<Trade>& trades) {
   Levels& against = levels(other(taker.side));
   const Price limit = key(other(taker.side), taker.price);
@@ -113,7 +113,7 @@ Answer Book::enter(Order order, std::vector<Trade>& trades) {
     Queue& queue = levels(order.side)[key(order.side, order.price)];
     index_[order.id] = queue.insert(queue.end(), order);
     const Levels& against = levels(other(order.side));
-    // BOOK-1: what still crossed would have traded.
+    // BOOK-1: orders that still cross would have traded.
     assert(against.empty() || against.begin()->first > key(other(order.side), order.price));
   }
   return {.left = order.open};

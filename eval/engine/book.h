@@ -2,14 +2,13 @@
 // The limit order book of one symbol: price first, then time.
 //
 // An order that crosses the best price of the other side trades there at the resting order's price,
-// oldest first; what is left of it rests.  A replaced order keeps its place in time only if its
-// price stays and its quantity does not grow.
+// oldest first; its remainder rests. A replaced order keeps its time priority only if its price
+// stays and its quantity does not grow.
 //
 // Threads: one at a time (an Exchange has a lock per book).
 // INVARIANT BOOK-1: the best bid is below the best ask.
 // INVARIANT BOOK-2: every resting order is in the index once, with an open quantity above 0.
-// INVARIANT BOOK-3: quantity is conserved: what was asked for = traded + canceled + open, each
-//               side.
+// INVARIANT BOOK-3: quantity is conserved: requested = traded + canceled + open, on each side.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +44,8 @@ struct OrderIdHash {
 
 struct Trade {
   std::uint64_t number = 0;  // 1, 2, 3, ... in this book
-  OrderId maker;             // rested
-  OrderId taker;             // came
+  OrderId maker;             // the resting order
+  OrderId taker;             // the arriving order
   Side taker_side = Side::kBuy;
   Price price = 0;
   Quantity quantity = 0;
@@ -66,13 +65,13 @@ enum class Verdict : std::uint8_t {
 
 struct Answer {
   Verdict verdict = Verdict::kDone;
-  Quantity left = 0;  // add, replace: open afterwards; cancel: taken back
+  Quantity left = 0;  // add, replace: open afterwards; cancel: canceled quantity
 };
 
-// One side of a book.  The digest names every resting order in its priority.
+// One side of a book. The digest covers every resting order in its priority.
 struct Summary {
   std::uint64_t orders = 0;
-  std::uint64_t open = 0;  // their quantities
+  std::uint64_t open = 0;  // the sum of their quantities
   Price best = 0;          // 0: none
   std::uint64_t digest = 0;
   bool operator==(const Summary&) const = default;
@@ -85,7 +84,7 @@ class Book {
   Answer replace(OrderId id, Price price, Quantity quantity, std::vector<Trade>& trades);
 
   Answer cancel(OrderId id);
-  // Takes back all orders of an account; the sum of what was open.
+  // Cancels all orders of an account; returns the sum of their open quantities.
   std::uint64_t cancel_all(Account account);
 
   [[nodiscard]] Summary summary(Side side) const;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine: a matching engine.  Limit orders for some symbols over TCP (eval/engine/wire.h).
+// engine: a matching engine. Limit orders for several symbols over TCP (eval/engine/wire.h).
 //
-// The main thread accepts and deals the connections out to workers; a worker reads its connections,
-// obeys their requests and sends the reports, also to accounts whose connections others read.
+// The main thread accepts connections and distributes them to workers. A worker reads its
+// connections, executes their requests and sends the reports, also to accounts whose connections
+// other workers read.
 //
-// Exit: 1 the port is not to be had, 2 wrong use; it runs until a signal ends it.
+// Exit: 1 the port is unavailable, 2 wrong use; it runs until a signal ends it.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -27,7 +28,7 @@ using namespace engine;
 
 struct Connection {
   int fd = -1;
-  Outlet* outlet = nullptr;  // once logged on
+  Outlet* outlet = nullptr;  // set after logon
   Account account = 0;
   std::size_t held = 0;  // bytes of `in`
   std::array<char, 256 * sizeof(Request)> in;
@@ -63,7 +64,7 @@ class Worker {
   }
 
  private:
-  // False when the connection is over.
+  // False if the connection has ended.
   bool read_some(Connection& c) {
     const ssize_t got = recv(c.fd, c.in.data() + c.held, c.in.size() - c.held, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
@@ -128,7 +129,7 @@ int main(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   app.add_option("--address", address, "to listen on");
   app.add_option("--port", port, "");
-  app.add_option("--workers", workers, "threads that obey requests")->check(CLI::Range(1, 256));
+  app.add_option("--workers", workers, "threads that execute requests")->check(CLI::Range(1, 256));
   app.add_option("--symbols", symbols, "0 .. this - 1")->check(CLI::Range(1, 65536));
   app.add_option("--accounts", accounts, "0 .. this - 1")->check(CLI::Range(1, 1 << 20));
   try {

@@ -56,7 +56,7 @@ void Outlet::flush() {
   }
 }
 
-// With the book's lock: the order in which an account hears of it is the book's.
+// With the book's lock held: an account gets reports in the order of the book.
 void Exchange::told(Account who, const Request& request, const std::vector<Trade>& trades,
                     const Report& answer, std::vector<Account>& touched) {
   thread_local std::vector<Report> own;
@@ -123,7 +123,7 @@ void Exchange::obey(Account who, const Request& request, std::vector<Account>& t
       break;
     }
     case Ask::kLogon:
-      break;  // again: only answered
+      break;  // a repeated logon is only answered
   }
   report.verdict = answer.verdict;
   report.left = answer.left;

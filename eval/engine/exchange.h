@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // All books, and the accounts that trade in them.
 //
-// Orders belong to an account, not to a connection: they outlive it.  Trades are told to whoever is
-// logged on as the account; to none, if none is.
+// Orders belong to an account, not to a connection: they outlive it. Trades are reported to the
+// client that is logged on as the account, if there is one.
 //
-// Threads: any.  A lock per book, one per account; an account's is taken inside a book's, so that
-// an account hears what happened in a book in its order.  Nothing is sent while a book is locked.
+// Threads: any. A lock per book, one per account; an account's is taken inside a book's, so that an
+// account gets the reports of a book in the book's order. Nothing is sent while a book is locked.
 #pragma once
 
 #include <memory>
@@ -19,20 +19,20 @@
 
 namespace engine {
 
-// A client that leaves so many bytes unread is cut off.
+// A client that leaves this many bytes unread is disconnected.
 inline constexpr std::size_t kUnsentMax = 1 << 20;
 
-// The way to an account's client.
+// The output channel to an account's client.
 class Outlet {
  public:
-  // `fd` (not blocking, watched by `epoll` with `data`) is the client from now on; an older one is
-  // cut off.
+  // `fd` (nonblocking, watched by `epoll` with `data`) becomes the client; an older one is
+  // disconnected.
   void attach(int fd, int epoll, void* data);
-  // Before `fd` is closed.
+  // Call it before `fd` is closed.
   void detach(int fd);
 
   void append(std::span<const Report> reports);
-  // Sends what was appended; what does not fit waits until `epoll` says it does.
+  // Sends the appended bytes; the rest waits until `epoll` reports room.
   void flush();
 
  private:
@@ -53,8 +53,8 @@ class Exchange {
     return account < outlets_.size() ? &outlets_[account] : nullptr;
   }
 
-  // Obeys a request and appends its reports.  `touched`: other accounts, whose outlets the caller
-  // flushes afterwards, beside the own one.
+  // Executes a request and appends its reports. `touched`: other accounts, whose outlets the caller
+  // flushes afterwards, in addition to its own.
   void obey(Account who, const Request& request, std::vector<Account>& touched);
 
  private:

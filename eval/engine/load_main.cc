@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine-load: clients that trade with each other on an engine, and believe nothing.
+// engine-load: clients that trade with each other on an engine, and check everything.
 //
-// Each client is an account with a connection and a thread: new orders, replacements and
-// cancellations at random, one at a time, each answer compared with what the client knows of its
-// orders.  In the end all trades are put together: each has one buyer and one seller who heard the
-// same, their numbers leave no gap, and what the engine says is open is what the clients have open.
+// Each client is an account with a connection and a thread. It sends new orders, replacements and
+// cancellations at random, one at a time, and compares each answer with its record of its orders.
+// At the end all trades are merged: each has one buyer and one seller with the same report, their
+// numbers have no gap, and the engine's open orders are the clients'.
 //
 // Output: a line per kind of request, `KIND COUNT RATE/s p50 US us p99 US us`, then the books'
 // digest.  Exit: 0, 1 an answer is wrong (named on standard error), 2 wrong use.
@@ -43,7 +43,7 @@ struct Options {
   std::uint16_t port = 7001;
   unsigned clients = 8;
   std::uint16_t symbols = 8;
-  std::uint64_t requests = 10'000;  // of all clients
+  std::uint64_t requests = 10'000;  // of all clients together
   std::uint64_t seed = 1;
 };
 
@@ -57,7 +57,7 @@ struct Options {
   _exit(1);
 }
 
-// What a client heard of a trade.
+// A client's record of a trade.
 struct Heard {
   std::uint16_t symbol;
   std::uint64_t number;
@@ -101,12 +101,12 @@ class Client {
     }
   }
 
-  // Hears of every trade that has happened.
+  // Receives every trade that has happened.
   void sync() {
     for (std::uint16_t s = 0; s < options_.symbols; ++s) ask({.ask = Ask::kBook, .symbol = s});
   }
 
-  // One request, and its answer.  Trades that come before it are noted.
+  // Sends a request and returns its answer. Trades that come before it are recorded.
   Report ask(const Request& request) {
     if (send(fd_, &request, sizeof request, MSG_NOSIGNAL) != sizeof request) {
       fail("client %u: sending: %s", account_, std::strerror(errno));
@@ -145,7 +145,7 @@ class Client {
     std::uint16_t symbol;
     Side side;
     Price price;
-    Quantity open;  // 0: it is over
+    Quantity open;  // 0: closed
   };
 
   std::uint64_t draw(std::uint64_t below) { return random_() % below; }
@@ -179,7 +179,7 @@ class Client {
     expect(report, Verdict::kDone, order.open);
   }
 
-  // The order may have been traded away; then the engine does not know it any more.
+  // The order may have been traded already; then the engine does not know it any more.
   void cancel(std::size_t chosen) {
     const std::uint64_t number = known_[chosen];
     Order& order = orders_.at(number);
@@ -228,11 +228,11 @@ class Client {
     }
   }
 
-  // A trade, heard while `pending` was not answered yet.
+  // A trade that arrives before the answer to `pending`.
   void note(const Report& report, const Request& pending) {
     const auto found = orders_.find(report.order);
     if (found == orders_.end()) {
-      fail("client %u: a trade of order %llu, which is none of its own", account_,
+      fail("client %u: a trade of order %llu, which is not its own", account_,
            static_cast<unsigned long long>(report.order));
     }
     Order& order = found->second;
@@ -265,13 +265,13 @@ class Client {
   std::mt19937_64 random_;
   int fd_ = -1;
   std::map<std::uint64_t, Order> orders_;
-  std::vector<std::uint64_t> known_;  // what is canceled or replaced next
+  std::vector<std::uint64_t> known_;  // orders to cancel or replace next
   std::uint64_t last_order_ = 0;
   bool replaced_ = false;                  // the pending replacement has happened
   std::vector<std::uint64_t> last_trade_;  // by symbol
 };
 
-// Each trade has one buyer and one seller who heard the same; no number is missing.
+// Each trade has one buyer and one seller with the same report; no number is missing.
 void check_trades(const std::vector<std::unique_ptr<Client>>& clients) {
   std::vector<Heard> all;
   for (const auto& client : clients) {
@@ -290,15 +290,15 @@ void check_trades(const std::vector<std::unique_ptr<Client>>& clients) {
         i == 0 || all[i - 1].symbol != a.symbol || all[i - 1].number + 1 == a.number;
     if (!pair || !follows) {
       fail(
-          "trade %llu of symbol %u: buyer and seller did not hear the same, or one before is "
-          "missing",
+          "trade %llu of symbol %u: the reports of buyer and seller differ, or the previous trade "
+          "is missing",
           static_cast<unsigned long long>(a.number), unsigned{a.symbol});
     }
   }
   std::printf("trades %zu\n", all.size() / 2);
 }
 
-// What the engine says is open is what the clients have open.  Prints a digest of all books.
+// The engine's open orders are the clients'. Prints a digest of all books.
 void check_books(const std::vector<std::unique_ptr<Client>>& clients, std::uint16_t symbols) {
   std::uint64_t digest = 0;
   for (std::uint16_t symbol = 0; symbol < symbols; ++symbol) {
@@ -307,7 +307,7 @@ void check_books(const std::vector<std::unique_ptr<Client>>& clients, std::uint1
       std::uint64_t open = 0;
       for (const auto& client : clients) open += client->open_quantity(symbol, side);
       if (book.tell != Tell::kBook || book.total != open) {
-        fail("symbol %u, %s side: %llu are open instead of %llu", unsigned{symbol},
+        fail("symbol %u, %s side: %llu lots are open instead of %llu", unsigned{symbol},
              side == Side::kBuy ? "buying" : "selling", static_cast<unsigned long long>(book.total),
              static_cast<unsigned long long>(open));
       }
@@ -343,7 +343,7 @@ int main(int argc, char** argv) {
   app.add_option("--clients", options.clients, "accounts 0 .. this - 1")->check(CLI::Range(1, 256));
   app.add_option("--symbols", options.symbols, "to trade, 0 .. this - 1")
       ->check(CLI::Range(1, 65535));
-  app.add_option("--requests", options.requests, "of all clients");
+  app.add_option("--requests", options.requests, "of all clients together");
   app.add_option("--seed", options.seed, "");
   try {
     app.parse(argc, argv);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What client and engine say to each other over TCP: records of a fixed size, little-endian.
+// The protocol between client and engine over TCP: records of a fixed size, little-endian.
 //
-// A client says kLogon first.  Each request has one answer, and the trades that it made come before
-// it; trades of resting orders come whenever somebody makes them.  Of one symbol, an account hears
-// everything in the order in which it happened in the book.
+// A client sends kLogon first. Each request has one answer, and the trades that it made come before
+// the answer; trades of resting orders come when another client causes them. For each symbol, an
+// account gets all records in the order of the book.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ enum class Ask : std::uint8_t {
   kCancel,
   kReplace,    // to this price, and this open quantity
   kCancelAll,  // of this symbol
-  kBook,       // what rests on this side
+  kBook,       // resting orders on this side
 };
 
 struct Request {
@@ -35,7 +35,7 @@ struct Request {
 static_assert(sizeof(Request) == 24);
 
 enum class Tell : std::uint8_t {
-  kAnswer = 1,  // to the request; `total` of kCancelAll: the quantity taken back
+  kAnswer = 1,  // to the request; `total` of kCancelAll: the canceled quantity
   kTook,        // a trade that the request made
   kMade,        // a trade of a resting order
   kBook,        // answer to kBook: quantity = orders, price = best, total = open, number = digest

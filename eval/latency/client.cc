@@ -34,7 +34,7 @@ Nanoseconds from_seconds(double seconds) { return static_cast<Nanoseconds>(secon
 Client::Client(const Options& options, const Protocol& protocol)
     : options_(options), protocol_(protocol), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   if (epoll_ < 0) fail("epoll_create1");
-  prctl(PR_SET_TIMERSLACK, 1);  // else the kernel wakes us up to 50 us late
+  prctl(PR_SET_TIMERSLACK, 1);  // otherwise the kernel wakes us up to 50 us late
   for (unsigned i = 0; i < options.connections; ++i) {
     open(*connections_.emplace_back(std::make_unique<Connection>()));
   }
@@ -109,7 +109,7 @@ void Client::fill() {
   }
 }
 
-// Sleeps until that time, or until connections are ready: those.
+// Sleeps until that time or until connections are ready; returns these.
 std::span<const epoll_event> Client::ready_until(Nanoseconds then) {
   const Nanoseconds left = std::max<Nanoseconds>(0, then - clock_now());
   const timespec timeout{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};

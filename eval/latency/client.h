@@ -22,16 +22,16 @@ struct Options {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;
   unsigned connections = 16;
-  double rate = 0;  // 0: closed loop, each connection asks again at once
+  double rate = 0;  // 0: closed loop, each connection sends the next request at once
   double seconds = 10;
-  double warm_seconds = 2;     // before them, not measured
-  std::uint64_t requests = 0;  // of a closed loop at most; 0: for that time
+  double warm_seconds = 2;     // before the window, not measured
+  std::uint64_t requests = 0;  // maximum in a closed loop; 0: limited by time
   double late_us = 1000;       // a request that is sent later than this counts as late
 };
 
 struct Result {
   Counts counts;
-  double took_seconds = 0;  // from the window's begin to the last answer
+  double took_seconds = 0;  // from the start of the window to the last answer
   Histogram latency;        // from the intended time of each request
   Histogram lateness;       // of lateness(), us
 };
@@ -59,7 +59,7 @@ class Client {
 
   void open(Connection& c);
   void ask(Connection& c, const Request& request);
-  // True when the answer to its request is whole; then it is free again.
+  // True if the answer to its request is complete; then the connection is free again.
   bool take_answer(Connection& c);
   void read_some(Connection& c);
   void send_due();

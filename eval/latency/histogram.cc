@@ -23,7 +23,7 @@ void Histogram::add(double us) {
   max_us_ = std::max(max_us_, us);
 }
 
-// Bin -1 holds what is below the axis, the last one what is above it.
+// Bin -1 holds values below the axis, the last bin those above it.
 double Histogram::upper_us(int bin) const {
   const auto& axis = bins_.axis();
   return bin >= axis.size() ? max_us_ : std::min(max_us_, axis.value(bin + 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A histogram of high dynamic range: bins as wide as a part of what they hold, so that a
-// microsecond and a second are kept with the same precision, in memory that is fixed.
+// A histogram of high dynamic range: the width of a bin is a fixed fraction of its value, so that a
+// microsecond and a second have the same precision, in a fixed amount of memory.
 #pragma once
 
 #include <boost/histogram.hpp>
@@ -12,7 +12,7 @@ namespace latency {
 class Histogram {
  public:
   static constexpr double kLeastUs = 1, kMostUs = 1e8;
-  static constexpr double kPrecision = 0.001;  // width of a bin, of its value
+  static constexpr double kPrecision = 0.001;  // width of a bin, as a fraction of its value
 
   struct Bin {
     double upper_us;
@@ -23,9 +23,10 @@ class Histogram {
   void add(double us);
   std::uint64_t count() const { return count_; }
   double max_us() const { return max_us_; }
-  // No more than `share` of all are above it: the end of that bin, at most kPrecision too high.
+  // At most `share` of all values are above the result: the end of that bin, at most kPrecision too
+  // high.
   double percentile_us(double share) const;
-  std::vector<Bin> bins() const;  // those that are not empty
+  std::vector<Bin> bins() const;  // the nonempty bins
 
  private:
   using Axis = boost::histogram::axis::regular<double, boost::histogram::axis::transform::log>;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// latency-load: how long requests at a fixed rate take, from the time at which each had to be sent.
+// latency-load: measures how long requests at a fixed rate take, from the time at which each was
+// due.
 //
-// An open loop: the times are fixed before the first request (schedule.h), so a server that stalls
-// delays no later request out of sight. A request whose time has come while all connections wait
-// for answers is sent once one is free, and its wait counts. --rate 0 is a closed loop for the
-// maximum.
+// An open loop: the times are fixed before the first request (schedule.h), so a stalled server
+// cannot hide the delay of later requests. If all connections wait for answers when a request is
+// due, it is sent once one is free, and its wait counts. --rate 0 is a closed loop for the maximum.
 //
-// Output: one JSON object; `held` is false where the rate was not reached, and a line on standard
-// error says so. Exit: 0, 1 an answer is wrong or the server is gone, 2 wrong use.
+// Output: one JSON object; `held` is false if the rate was not reached, and a line on standard
+// error reports that. Exit: 0, 1 an answer is wrong or the server is gone, 2 wrong use.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -73,13 +73,14 @@ int main(int argc, char** argv) {
   app.add_option("--port", options.port, "")->required();
   app.add_option("--path", path, "of http");
   app.add_option("--connections", options.connections, "")->check(CLI::Range(1, 1024));
-  app.add_option("--rate", options.rate, "requests/s; 0: as many as the connections can")
+  app.add_option("--rate", options.rate, "requests/s; 0: as many as the connections carry")
       ->check(CLI::Range(0.0, 1e7));
-  app.add_option("--seconds", options.seconds, "that are measured")->check(CLI::PositiveNumber);
-  app.add_option("--warm-seconds", options.warm_seconds, "before them")
+  app.add_option("--seconds", options.seconds, "length of the measured window")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--warm-seconds", options.warm_seconds, "before the window, not measured")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--requests", options.requests,
-                 "with --rate 0: end after so many; 0: after the time");
+                 "with --rate 0: the number to send; 0: until the time is over");
   app.add_option("--late-us", options.late_us, "a request sent later than this counts as late");
   try {
     app.parse(argc, argv);

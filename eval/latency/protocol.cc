@@ -15,7 +15,7 @@ std::string value_of(const Request& r) {
 
 std::string shortened(std::string_view bytes) { return std::string(bytes.substr(0, 100)); }
 
-// The answer is exactly this, whatever follows.
+// The answer must be exactly this; more bytes may follow.
 std::size_t expect(std::string_view wanted, std::string_view bytes) {
   const std::size_t common = std::min(wanted.size(), bytes.size());
   if (wanted.substr(0, common) != bytes.substr(0, common)) {
@@ -82,7 +82,7 @@ class Http : public Protocol {
   bool has_keys() const override { return false; }
 
  private:
-  // The value of a header line; names have no case.
+  // The value of a header line; header names are case-insensitive.
   static std::string field(std::string_view head, std::string_view name) {
     for (std::size_t at = head.find("\r\n"); at + 2 < head.size();) {
       const std::size_t begin = at + 2, end = head.find("\r\n", begin);

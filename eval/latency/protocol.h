@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What latency-load says to a server, and what it must hear: requests and answers as bytes.
+// The requests that latency-load sends and the answers that it expects, as bytes.
 #pragma once
 
 #include <cstddef>
@@ -28,15 +28,15 @@ class Protocol {
  public:
   virtual ~Protocol() = default;
   virtual std::string text_of(const Request& request) const = 0;
-  // How many of the bytes are the answer; 0: it is not whole yet. Throws WrongAnswer.
+  // How many of the bytes form the answer; 0: it is incomplete. Throws WrongAnswer.
   virtual std::size_t answer_in(const Request& request, std::string_view bytes) const = 0;
-  // The server ends the connection after this answer.
+  // Whether the server ends the connection after this answer.
   virtual bool is_last(std::string_view) const { return false; }
-  // Whether keys want a value before they are read.
+  // Whether keys need a value before they are read.
   virtual bool has_keys() const { return true; }
 };
 
-// "memcached", "redis" or "http" (`path` is that one's); nullptr: unknown.
+// "memcached", "redis" or "http" (`path` is for http); nullptr: unknown.
 std::unique_ptr<Protocol> protocol_named(const std::string& name, const std::string& path);
 
 // Request `i`: a write, then kReadsPerWrite reads; the keys take turns.

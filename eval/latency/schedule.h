@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When requests of an open loop are sent: fixed before the first one, whatever the server does.
+// The times of an open loop's requests: fixed before the first one, whatever the server does.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class Schedule {
             std::llround(static_cast<double>(end - begin) * per_second / kSecond))) {}
 
   std::uint64_t count() const { return count_; }
-  // Computed from the number: rounding does not add up.
+  // Computed from the number, so that rounding errors do not accumulate.
   Nanoseconds time_of(std::uint64_t i) const {
     return begin_ + std::llround(static_cast<double>(i) * kSecond / per_second_);
   }
@@ -32,21 +32,21 @@ class Schedule {
   std::uint64_t count_;
 };
 
-// How much later than it could a request was sent: it waited neither for its time nor for a
-// connection, but for this program.
+// How much later than possible a request was sent: the delay that is due neither to its schedule
+// nor to a busy connection, but to this program.
 inline Nanoseconds lateness(Nanoseconds intended, Nanoseconds free_since, Nanoseconds sent) {
   return std::max<Nanoseconds>(0, sent - std::max(intended, free_since));
 }
 
-// Of the requests of the measured window.
+// Counts of requests in the measured window.
 struct Counts {
   std::uint64_t due = 0;               // by the schedule
-  std::uint64_t answered = 0;          // at all
+  std::uint64_t answered = 0;          // at any time
   std::uint64_t answered_in_time = 0;  // before the window ended
   std::uint64_t late = 0;              // sent late, by lateness()
 };
 
-// The rate was held when at most 1 % of the requests was not answered within the window.
+// The rate was held if at most 1 % of the requests were not answered within the window.
 inline constexpr double kHeldShare = 0.99;
 inline bool is_held(const Counts& c) {
   return c.due > 0 &&

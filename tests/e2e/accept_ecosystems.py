@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Eleven servers without a profile, for `make accept`: lighttpd and python3 -m http.server (one
-loop, a thread per client), uwsgi, puma and php -S (processes that fork from a master), webrick
-(threads of Ruby), an Erlang server (a process of the virtual machine per client), beanstalkd and
-ngircd (one loop for all clients), exim4 (a process per client, which executes another per message),
-ZooKeeper (threads of a Java virtual machine that hand requests on to each other).
-Eight clients, a kill of the leader's node, eight more."""
+loop; a thread per client), uwsgi, puma and php -S (processes that fork from a master), webrick
+(Ruby threads), an Erlang server (an Erlang process per client), beanstalkd and ngircd (one loop for
+all clients), exim4 (a process per client, which executes another per message), ZooKeeper (Java
+threads that hand requests to each other).
+Each serves eight clients, loses the leader's node, and serves eight more."""
 import hashlib
 import re
 import shutil
@@ -70,9 +70,9 @@ DNS = no
 Ident = no
 PAM = no
 """
-# It delivers as its own user: exim gives up root under a configuration that is not Debian's. All
-# is delivered: the boundary of a report of failure is random by an address, and the kernel gives a
-# program that is setuid, as exim4 is, other addresses each time.
+# exim delivers as its own user, because it drops root when its configuration is not Debian's. Every
+# message is delivered: a bounce message has a boundary that depends on an address, and the kernel
+# randomises the addresses of a setuid program such as exim4 at each start.
 EXIM = """primary_hostname = mail.example.test
 domainlist ours = example.test
 daemon_smtp_ports = {port}

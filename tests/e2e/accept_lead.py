@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GOAL: a leader whose server stands hands over, and no other one does (LAG-1; `make accept`).
-METHOD: redis and apache2: the leader's server is stopped, then runs for 5 ms of each 100; then
-redis alone, beside two busy loops that come and go, bursts of clients and checkpoints.
-CHECKS: no client waits for longer than 300 ms in the first two; the leader stays the same in the
+"""GOAL: a leader whose server is stalled hands over, and no other leader does (LAG-1; `make
+accept`).
+METHOD: with redis and apache2, the leader's server is stopped, then runs for 5 ms in every 100;
+with redis alone, the group runs beside two busy loops that come and go, bursts of clients and
+checkpoints.
+CHECKS: no client waits longer than 300 ms in the first two parts; the leader stays the same in the
 third.
 """
 import os
@@ -23,7 +25,7 @@ MINUTES = 30.0
 
 
 class Stopped:
-    """The leader's server does not run, or a little of the time, while the block runs."""
+    """While the block runs, the leader's server is stopped, or runs only a fraction of the time."""
 
     def __init__(self, group, runs=0.0):
         server = group.replica(group.leader())["server_pid"]
@@ -53,7 +55,7 @@ class Stopped:
 
 
 def longest(crowd, since):
-    """Of what was asked, or still waited, after that moment."""
+    """The longest wait, after `since`, of requests answered since then or still waiting."""
     now = time.monotonic()
     return max((w.until(now) - max(w.asked, since) for w in crowd.waits() if w.until(now) > since),
                default=0.0)
@@ -72,7 +74,7 @@ def stands(scenario, kind):
         waits = []
         for runs, count, seconds in ((0.0, STOPS, STOP_SECONDS), (RUNS, 3, DUTY_SECONDS)):
             for _ in range(count):
-                h.wait_until(group.may_lose_one, 120, "one may be lost")
+                h.wait_until(group.may_lose_one, 120, "the group can lose a replica")
                 crowd.progress(60, "every client is served")
                 began = time.monotonic()
                 with Stopped(group, runs):
@@ -98,7 +100,7 @@ def loops(seconds):
 def stays(scenario, minutes):
     server = storm.Redis(scenario, scenario.work, 1)
     with h.Group(scenario, server.program, port=server.port, options=server.options) as group:
-        h.wait_until(group.may_lose_one, 60, "one may be lost")
+        h.wait_until(group.may_lose_one, 60, "the group can lose a replica")
         crowd = storm.c.Crowd([c for c in server.clients() if type(c).__name__ == "Counting"])
         crowd.start()
         reigns, leader, end = group.reigns(), group.leader(), time.monotonic() + 60 * minutes
@@ -135,4 +137,4 @@ def body(scenario):
 
 if __name__ == "__main__":
     h.tell("accept_lead", body, minutes={"type": float, "default": MINUTES,
-                                         "help": "in which the leader is to stay"})
+                                         "help": "during which the leader must not change"})

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GOAL: a lost replica is back soon, under any load (`make accept`).
-METHOD: redis-benchmark with 8 clients, ab -k -c 8, sysbench with 4 threads, pgbench with 4 clients,
-each at full load; a follower's node and server are killed every 20 s, for as long as the log grows.
-CHECKS: status says three of three again, each time; prints how long that took, median and worst,
-and what the clients had meanwhile, as a share of the seconds before.
+"""GOAL: a lost replica returns soon, under any load (`make accept`).
+METHOD: redis-benchmark with 8 clients, ab -k -c 8, sysbench with 4 threads and pgbench with 4
+clients, each at full load. A follower's node and server are killed every 20 s, while the log grows.
+CHECKS: each time, status reports three of three again. Printed: the median and the worst time until
+then, and the clients' throughput meanwhile as a share of that before the kill.
 """
 import json
 import os
@@ -19,7 +19,7 @@ from server_mariadb import Mariadb
 
 KILLS = 10
 EVERY = 20.0             # seconds from one kill to the next
-BEFORE = 4.0             # seconds of load that a kill's are compared with
+BEFORE = 4.0             # seconds of load before a kill that the load after it is compared with
 PATIENCE = 120
 
 
@@ -45,14 +45,14 @@ def is_whole(group):
 
 
 def committed(group):
-    """Entries so far, by the leader."""
+    """Entries committed so far, according to the leader."""
     return max((s["commit"] for s in group.statuses().values() if s), default=0)
 
 
 def lose_one(group):
-    """(seconds until three of three, share of the entries that clients had meanwhile)."""
+    """(seconds until three of three, clients' throughput meanwhile as a share of that before)."""
     first, began = committed(group), time.monotonic()
-    time.sleep(BEFORE)   # no condition: what is measured
+    time.sleep(BEFORE)   # the measurement itself
     second, at = committed(group), time.monotonic()
     victim = next(n for n in range(3) if n != group.leader())
     row = group.replica(victim)
@@ -60,7 +60,7 @@ def lose_one(group):
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
-            pass   # its container fell with its node
+            pass  # its container ended with its node
     h.wait_until(lambda: not h.alive(row["node_pid"]), 20, "its node has ended")
     h.wait_until(lambda: is_whole(group), PATIENCE, f"three of three: {group.verdict()[1]}")
     back = time.monotonic()
@@ -81,13 +81,13 @@ def one_server(scenario, kind, kills):
         load = subprocess.Popen(server.load, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             for n in range(kills):
-                # No condition: the load goes on until the next kill.
+                # No condition: the load continues until the next kill.
                 time.sleep(max(0.0, began + EVERY * (n + 1) - BEFORE - time.monotonic()))
                 seconds, share = lose_one(group)
                 rows.append((time.monotonic() - began, seconds, share))
                 print(f"  {kind.name}: at {rows[-1][0]:.0f} s: back after {seconds:.1f} s, clients "
                       f"had {share:.2f} of before", flush=True)
-                scenario.check(load.poll() is None, f"{kind.name}: the load goes on ({n + 1})")
+                scenario.check(load.poll() is None, f"{kind.name}: the load still runs ({n + 1})")
         finally:
             load.terminate()
             load.wait()

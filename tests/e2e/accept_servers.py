@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Servers without a profile that do much beside their clients' work, for `make accept`: squid
-(pages of its own, and a refusal), rabbitmq-server (a virtual machine of Erlang, its port mapper
-and a start of many processes), and servers in Go: caddy, nats-server, prometheus, etcd. Eight
-clients, a kill of the leader's node, eight more."""
+"""Servers without a profile that do much work besides their clients' requests, for `make accept`:
+squid (its own pages, and a refusal), rabbitmq-server (Erlang, with its port mapper and many
+processes at the start), and servers in Go: caddy, nats-server, prometheus, etcd. Each serves eight
+clients, loses the leader's node, and serves eight more."""
 import json
 import shutil
 

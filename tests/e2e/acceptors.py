@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GOAL: a replica whose log does not reach back to where a server can begin is an acceptor all the
-same (VOTES-1).
-METHOD: redis, a ring of 16 MB, and more than that written: without a container, with checkpoints
-that nobody asked for, and on hosts over tcp. Both followers' nodes are killed at once.
-CHECKS: the group serves on with their votes; status says that they have no server; where one can
-be taken they begin at a checkpoint, one after the other; where the last server is lost status
-says what is, and the one command that goes on without.
+"""GOAL: a replica whose log does not reach back to a point at which a server can begin is still an
+acceptor (VOTES-1).
+METHOD: redis, a ring of 16 MB, and more than 16 MB of writes: without a container, with checkpoints
+taken only on demand, and on hosts over tcp. Both followers' nodes are killed at once.
+CHECKS: the group continues with their votes; status reports that they have no server. Where
+checkpoints are possible, they restart from one, one replica after the other. If the last server is
+lost, status reports what is lost, and the one command that continues without it.
 """
 import os
 import signal
@@ -23,7 +23,7 @@ WORDS = "votes without a server"
 
 
 def overwrite(port, host="127.0.0.1"):
-    """Writes more than the ring holds; how many writes were answered."""
+    """Writes more than the ring holds."""
     client = h.Redis(port, 60, host)
     for n in range(VALUES):
         client("SET", f"filler {n % 4}", VALUE)
@@ -40,7 +40,8 @@ def only_vote(group, numbers):
 
 
 def lose_both(scenario, group, load):
-    """Both followers' nodes at once; the group goes on with what they had acknowledged."""
+    """Kills both followers' nodes at once; the group continues with the entries they
+    acknowledged."""
     pair = followers(group)
     kill(pids_of(group, "node", pair))
     load.progress()
@@ -55,15 +56,17 @@ def without_container(scenario):
         with h.Load(port) as load:
             load.progress()
             pair = lose_both(scenario, group, load)
-            h.wait_until(lambda: only_vote(group, pair), 60, f"both only vote: {group.brief()}")
+            h.wait_until(lambda: only_vote(group, pair), 60,
+                         f"both followers are acceptors only: {group.brief()}")
             h.wait_until(lambda: group.verdict()[1]["verdict"]["serving"], 60, "it serves")
             said = group.verdict()[1]
             text, notes = said["verdict"]["text"], str(said["verdict"]["notes"])
             scenario.check(said["may_lose"] == 0 and notes.count(WORDS) == 2,
-                           "status: it serves, and two have no server", f"{text} {notes}")
-            kill(pids_of(group, "node", pair[:1]))   # what it acknowledged is still there
+                           "status: the group serves, and two replicas have no server",
+                           f"{text} {notes}")
+            kill(pids_of(group, "node", pair[:1]))  # its acknowledged entries are still there
             load.progress()
-            h.wait_until(lambda: only_vote(group, pair), 60, "it votes again")
+            h.wait_until(lambda: only_vote(group, pair), 60, "the killed acceptor votes again")
             load.progress()
             load.stop()
             problems = load.problems()
@@ -74,7 +77,8 @@ def without_container(scenario):
             return "the servers' state is lost" in group.verdict()[1]["verdict"]["text"]
         h.wait_until(lost, 60, f"status says that all is lost: {group.verdict()[1]['verdict']}")
         text = group.verdict()[1]["verdict"]["text"]
-        scenario.check("--force-new-group" in text, "and the one command", text)
+        scenario.check("--force-new-group" in text,
+                       "status names the command that continues without it", text)
 
 
 def server_ends(scenario):
@@ -84,7 +88,8 @@ def server_ends(scenario):
         overwrite(port)
         pair = followers(group)
         kill(pids_of(group, "node", pair))
-        h.wait_until(lambda: only_vote(group, pair), 60, f"both only vote: {group.brief()}")
+        h.wait_until(lambda: only_vote(group, pair), 60,
+                     f"both followers are acceptors only: {group.brief()}")
         h.wait_until(lambda: group.verdict()[1]["verdict"]["serving"], 60, "it serves")
         client = h.Redis(port, 60)
         client.send("SHUTDOWN", "NOSAVE")
@@ -107,12 +112,13 @@ def with_checkpoints(scenario):
             all_back(group, 90)
             load.progress()
             load.stop()
-            scenario.check(not load.problems(), "both begin at a checkpoint of the leader's server",
+            scenario.check(not load.problems(),
+                           "both restart from a checkpoint of the leader's server",
                            load.problems()[:3])
         logs = [(group.dir / f"r{n}/node.log").read_text(errors="replace") for n in range(3)]
         scenario.check(sum("it votes, and restarts" in log for log in logs) == 2,
                        "meanwhile both voted without a server")
-        h.wait_until(group.may_lose_one, 60, "one may be lost again")
+        h.wait_until(group.may_lose_one, 60, "the group can lose a replica again")
         group.remember(group.state())
         group.settle()
 
@@ -131,7 +137,7 @@ def on_hosts(scenario):
             group.start(number)
         h.wait_until(lambda: all(s and s["checkpoint"]["restored_at"] > 0 and s["server_pid"]
                                  for n, s in group.statuses().items() if n in pair),
-                     120, "both begin at a checkpoint that they fetch")
+                     120, "both restart from a checkpoint that they fetch")
         said = [group.said(n)[group.begins[n]:] for n in pair]
         scenario.check(all("it votes, and restarts" in text for text in said),
                        "on hosts: both voted without a server", said)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Clients reach a server at the addresses at which it listens, and at no others: loopback stays
-closed to the network, IPv4 and IPv6 are apart as the server says, --publish ADDRESS opens more, a
-server that changes its mind is followed, also over the loss of a leader and an upgrade."""
+closed to the network, IPv4 and IPv6 are separated as the server requests, --publish ADDRESS opens
+more addresses, and a server that changes its addresses is followed, also across the loss of a
+leader and an upgrade."""
 import errno
 import signal
 import socket
@@ -31,7 +32,7 @@ while True:
         c.close()
 '''
 
-# Binds what it can of the addresses, and says so at loopback.
+# Binds those of the addresses that it can, and reports the results to clients at loopback.
 CHOOSY = r'''
 import errno, socket, sys
 said, kept = [], []
@@ -53,7 +54,7 @@ while True:
 
 
 def own_addresses():
-    """One of this machine's addresses on the network of each family, where it has them."""
+    """One of this machine's network addresses of each family, or None."""
     said = subprocess.run(["ip", "-o", "addr", "show", "scope", "global"], text=True,
                           stdout=subprocess.PIPE, check=True).stdout
     words = [line.split() for line in said.splitlines()]
@@ -64,7 +65,7 @@ def own_addresses():
 
 
 def says(address, port):
-    """What the server says there; "refused": nothing listens."""
+    """The answer of the server at this address; "refused" if nothing listens there."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as client:
         client.settimeout(20)
@@ -96,7 +97,7 @@ def loopback(scenario, four, six):
         said = group.log.read_text()
         scenario.check(f"listening on port {port} of 127.0.0.1 only" in said and
                        f"listening on port {port} of ::1 only" in said,
-                       "crane-run says at which addresses it listens", said)
+                       "crane-run reports at which addresses it listens", said)
         lost = group.leader()
         group.signal_node(lost, signal.SIGKILL)
         h.wait_until(lambda: group.leader() not in (None, lost), 30, "another replica leads")
@@ -130,7 +131,7 @@ def published(scenario, four, six):
 
 
 def foreign(scenario, four):
-    """The server hears what its machine says of addresses, before any client has come."""
+    """Before any client connects, the server gets its machine's results of binding addresses."""
     port = h.free_port()
     places = ["127.0.0.1", "203.0.113.7", "2001:db8::7", four]
     answer = "bound EADDRNOTAVAIL EADDRNOTAVAIL bound"
@@ -149,7 +150,7 @@ def changed(scenario, four):
             scenario.check(client("CONFIG", "SET", "bind", bind) == "OK", f"redis binds {bind}")
             h.wait_until(lambda: reached(four, port) == open_to_all, 30,
                          f"bound to {bind}: reached from outside: {open_to_all}")
-            h.wait_until(lambda: reached("127.0.0.1", port), 30, "and by loopback")
+            h.wait_until(lambda: reached("127.0.0.1", port), 30, "redis is reached by loopback")
             scenario.check(True, f"redis at {bind}: open to all: {open_to_all}")
         client.close()
         for bind, open_to_all in (("0.0.0.0", True), ("127.0.0.1", False)):
@@ -158,7 +159,7 @@ def changed(scenario, four):
             scenario.check(rc == 0, f"an upgrade to a server bound to {bind}", said)
             h.wait_until(lambda: reached(four, port) == open_to_all, 30,
                          f"upgraded, {bind}: reached from outside: {open_to_all}")
-            scenario.check(reached("127.0.0.1", port), f"upgraded, {bind}: and by loopback")
+            scenario.check(reached("127.0.0.1", port), f"upgraded, {bind}: reached by loopback")
         group.settle()
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""crane-run --analysis: one more replica, whose server runs in valgrind while the group serves.
-
-A planted race is found under load, by a replica that can neither be promoted nor lead, whatever is
-asked for or dies; killed, it begins again, and is let go in the end; what it cannot keep is said.
+"""crane-run --analysis: one more replica, whose server runs in valgrind while the group serves. The
+replica finds a planted race under load. It can neither be promoted nor lead, whatever an operator
+requests or whichever replica dies. If killed, it restarts. An operator can remove it. It reports
+what it can no longer keep.
 """
 import contextlib
 import json
@@ -19,18 +19,18 @@ import threading
 import _harness as h
 from checkpoints import control
 
-PLACE = 3   # of the analysis replica: behind the voters
+PLACE = 3  # of the analysis replica: after the voters
 
 
 class ControlClient(threading.Thread):
-    """Asks the group's server again and again, whoever leads it; counts answers."""
+    """Sends requests to the group's server repeatedly, whichever replica leads; counts answers."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
         self.port, self.answers, self.over = port, 0, threading.Event()
 
     def run(self):
-        while not self.over.wait(0.02):   # the machine is for others, too
+        while not self.over.wait(0.02):  # leaves processor time to other processes
             with contextlib.suppress(OSError), \
                     socket.create_connection(("127.0.0.1", self.port), 5) as s:
                 s.settimeout(5)
@@ -78,7 +78,7 @@ def engine(group):
 
 
 def idle_file(pid):
-    """cpu.idle of the control group that the process is in; None where it has none."""
+    """cpu.idle of the control group of this process; None if there is none."""
     with contextlib.suppress(OSError):
         for line in open(f"/proc/{pid}/cgroup").read().splitlines():
             _, controllers, path = line.split(":", 2)
@@ -102,7 +102,7 @@ def is_behind(pid):
 
 
 def until(group, condition, seconds, what):
-    """As wait_until(); what runs in valgrind gets its share of a crowded machine meanwhile."""
+    """Like wait_until(); meanwhile the processes in valgrind get their share of a busy machine."""
     def hurried():
         pid = engine(group)
         for p in h.descendants([pid]) if pid else []:
@@ -126,41 +126,42 @@ def check_found(scenario, group, place, load):
     pid = h.wait_until(lambda: engine(group), 60, "its server is started")
     scenario.check(os.getpriority(os.PRIO_PROCESS, pid) == 19
                    and "1000" in open(f"/proc/{pid}/oom_score_adj").read(),
-                   "it is what the machine can best do without")
-    if pathlib.Path("/sys/fs/cgroup/cpu/cpu.idle").exists():  # of later versions, the root has none
-        h.wait_until(lambda: is_behind(pid), 120, "its container is behind all others")
-        scenario.check(True, "its server gets only what all others leave of the processors")
+                   "its server has the lowest priority, and is killed first for memory")
+    if pathlib.Path("/sys/fs/cgroup/cpu/cpu.idle").exists():  # older kernels have none there
+        h.wait_until(lambda: is_behind(pid), 120, "its container has idle priority")
+        scenario.check(True, "its server gets only processor time that no other process wants")
     until(group, lambda: "helgrind finding 1: " in log(group), 150, "helgrind finds the race")
     load.progress()
     found = re.findall(r"analysis replica 3: helgrind finding \d+: (.*?); report: ", log(group))
     scenario.check(all(f.startswith("Possible data race during ") and " at work (" in f
-                       for f in found), "the race is named in a line, with its place", repr(found))
-    scenario.check(len(set(found)) == len(found), "each finding is told once", repr(found))
+                       for f in found), "one line names the race and its place", repr(found))
+    scenario.check(len(set(found)) == len(found), "each finding is reported once", repr(found))
     report = place / "report.txt"
-    until(group, lambda: "inside data symbol" in report.read_text(), 60, "the report says what")
+    until(group, lambda: "inside data symbol" in report.read_text(), 60,
+          "the report names the data")
     names = set(re.findall(r'inside data symbol "(\w+)"', report.read_text()))
-    scenario.check(names == {"planted"}, "it is the planted one, and no other", repr(names))
-    scenario.check(report.stat().st_mode & 0o77 == 0, "the report is nobody else's")
+    scenario.check(names == {"planted"}, "the planted race is the only finding", repr(names))
+    scenario.check(report.stat().st_mode & 0o77 == 0, "only its owner can read the report")
     node_log = (group.dir / f"r{PLACE}" / "node.log").read_text()
     scenario.check("helgrind finding 1: " in node_log, "node.log has it too", node_log[-600:])
     scenario.say(f"{load.answers - before} answers until the race was found")
 
 
 def check_follows(scenario, group, load):
-    """What it does is what the group does, as far as it is."""
+    """The analysis replica does the same as the group, up to the entry it has reached."""
     until(group, lambda: (analysis(group) or {}).get("digests_equal", 0) >= 3, 150,
-          "it is compared with the group")
+          "its digests are compared with the group's")
     load.progress()
     said = analysis(group)
-    scenario.check(said["differs"] is None, "its server does what the group's do", repr(said))
-    scenario.check(said["entry"] > 0 and said["got"] >= said["entry"], "it says how far it is",
+    scenario.check(said["differs"] is None, "its server does the same as the group's", repr(said))
+    scenario.check(said["entry"] > 0 and said["got"] >= said["entry"], "it reports its position",
                    repr(said))
     status, text = control(group, "status", group.name)
     scenario.check(status == 0 and "well" in text
                    and re.search(r"analysis by replica 3: helgrind, entry \d+ of \d+, \d+ behind",
                                  text) and "Possible data race" in text and "report: " in text
                    and "digests equal to the group's" in text,
-                   "crane-ctl status tells it, and the group is well", f"{status}: {text}")
+                   "crane-ctl status reports it, and the group is well", f"{status}: {text}")
     voters = group.statuses(range(3))
     scenario.check(all(s["verified"]["alarm"] == "" for s in voters.values()), "no alarm")
 
@@ -174,9 +175,9 @@ def check_refused(scenario, group):
             ("member replace", ("member", "replace", "1", "3", group.name), "never votes"),
             ("add", ("member", "add", "3", group.name), "the replica is already a member")):
         status, text = control(group, *words)
-        scenario.check(status == 5 and says in text, f"{what} is refused, and why",
+        scenario.check(status == 5 and says in text, f"{what} is refused with the reason",
                        f"{status}: {text}")
-    scenario.check(is_member(group), "it is what it was")
+    scenario.check(is_member(group), "it is still an analysis replica")
 
 
 def check_killed(scenario, group, load):
@@ -191,25 +192,27 @@ def check_killed(scenario, group, load):
             now = group.replica(PLACE)["node_pid"]
             return (now and now != node and engine(group)
                     and (analysis(group) or {}).get("entry"))
-        until(group, began_again, 90, f"it begins again after {what} was killed")
+        until(group, began_again, 90, f"it restarts after {what} was killed")
         load.progress()
         scenario.check(group.leader() == leader and group.live()[:3] == [0, 1, 2],
-                       f"{what} is killed: it begins again, and the group is as it was")
-    until(group, lambda: (analysis(group) or {}).get("findings", 0) > 0, 150, "it finds it again")
-    scenario.check("of 3 replicas" not in log(group), "nobody counts it")
+                       f"{what} is killed: it restarts, and the group is unchanged")
+    until(group, lambda: (analysis(group) or {}).get("findings", 0) > 0, 150,
+          "it finds the race again")
+    scenario.check("of 3 replicas" not in log(group), "the group does not count it as a replica")
 
 
 def check_paused(scenario, group, load):
-    """Stopped, it holds up nobody."""
+    """While it is stopped, it delays no other replica."""
     node = group.replica(PLACE)["node_pid"]
     with h.stopped(node):
         load.progress(20)
-    h.wait_until(lambda: analysis(group), 20, "it goes on")
-    scenario.check(group.replica(PLACE)["node_pid"] == node, "stopped for a while, it goes on")
+    h.wait_until(lambda: analysis(group), 20, "it continues")
+    scenario.check(group.replica(PLACE)["node_pid"] == node, "stopped for a while, it continues")
 
 
 def check_leader_killed(scenario, group, load):
-    """Nor is it missed: it stands still until two of the three serve again."""
+    """If the leader is killed, the analysis replica cannot replace it: it waits until two of the
+    three voters serve again."""
     old, node = group.leader(), group.replica(PLACE)["node_pid"]
     with h.stopped(node):
         group.signal_node(old, signal.SIGKILL)
@@ -217,24 +220,25 @@ def check_leader_killed(scenario, group, load):
         load.progress()
     scenario.check(group.leader() in {0, 1, 2} - {old} and is_member(group)
                    and group.replica(PLACE)["role"] == "analysis",
-                   "the leader is killed: a voter leads, the analysis replica is what it was",
+                   "the leader is killed: a voter leads, the analysis replica is unchanged",
                    repr(group.state()["replicas"]))
-    before = h.wait_until(lambda: analysis(group), 20, "it goes on")["got"]
+    before = h.wait_until(lambda: analysis(group), 20, "it continues")["got"]
     load.progress()
     h.wait_until(lambda: analysis(group)["got"] > before, 30, "it gets the new leader's entries")
 
 
 def check_killed_again_and_again(scenario, group, load):
-    """It begins again each time, behind a pause that grows; nobody waits for it."""
+    """It restarts each time, after a pause that grows; no other replica waits for it."""
     for _ in range(3):
         node = h.wait_until(lambda: max(group.replica(PLACE)["node_pid"] or 0, 0), 30, "it runs")
         os.kill(node, signal.SIGKILL)
         h.wait_until(lambda: (group.replica(PLACE)["node_pid"] or 0) not in (0, None, node), 30,
-                     "it begins again")
+                     "it restarts")
         load.progress()
-    until(group, lambda: (analysis(group) or {}).get("findings", 0) > 0, 150, "it finds it again")
+    until(group, lambda: (analysis(group) or {}).get("findings", 0) > 0, 150,
+          "it finds the race again")
     scenario.check("is started again in" in log(group) and "is gone: " not in log(group),
-                   "killed again and again it begins again behind a pause, and the group goes on",
+                   "killed repeatedly, it restarts after a pause, and the group continues",
                    log(group)[-1500:])
 
 
@@ -259,23 +263,23 @@ def planted_race(scenario):
 
 def check_left(scenario, place, files):
     left = {p.name for p in place.iterdir()} if place.exists() else set()
-    scenario.check(left == files, f"what is left of it: {', '.join(files) or 'nothing'}",
+    scenario.check(left == files, f"its files after the end: {', '.join(files) or 'nothing'}",
                    repr(left))
 
 
 def fill_spool(group, client, pieces=350):
-    """Faster than the replica can fetch them they would leave the others' logs before it has them,
-    and then that would be what it says."""
+    """Writes in pieces. If it wrote faster than the analysis replica fetches, the entries would
+    leave the others' logs before that replica has them, and it would report that instead."""
     for i in range(pieces):
         client("SET", f"big:{i % 4}", "x" * 400_000)
-        if i % 8 == 7:   # 3.2 MB of logs of 16 MB
+        if i % 8 == 7:  # 3.2 MB in logs of 16 MB
             end = group.status(group.leader())["last"]
             h.wait_until(lambda end=end: analysis(group)["got"] >= end
                          or "are not analysed: " in log(group), 60, "it has what was written")
 
 
 def redis(scenario):
-    """A server that takes other turns in valgrind: said, and nobody's alarm."""
+    """A server that takes other turns in valgrind: reported, but without an alarm."""
     port = h.free_port()
     group, place = start(scenario, h.redis_program(port), port, "memcheck", "--ring-mb", "16",
                          "--analysis-spool-mb", "64")
@@ -291,9 +295,9 @@ def redis(scenario):
         scenario.say(f"redis in memcheck: {json.dumps(said)}")
         alarms = [s["verified"]["alarm"] for s in group.statuses(range(3)).values()]
         scenario.check(said["ended"] == "" and alarms == [""] * 3,
-                       "redis runs on, and nobody is alarmed", repr((said, alarms)))
-        # More than it may keep: it says so and the group goes on.
-        with h.stopped(engine(group)):   # one that reads as fast as clients write never fills it
+                       "redis continues to run, and there is no alarm", repr((said, alarms)))
+        # More than the replica may keep: it reports this, and the group continues.
+        with h.stopped(engine(group)):  # a replica that keeps reading never fills it
             fill_spool(group, client)
             h.wait_until(lambda: "are not analysed: " in log(group), 60,
                          "the spool's limit is said")
@@ -303,23 +307,23 @@ def redis(scenario):
                        log(group)[-800:])
         scenario.check(client("INCR",
                               "key:0") == 201 and analysis(group)["spooled_bytes"] <= 64 << 20,
-                       "the group goes on, and no more is kept")
+                       "the group continues, and nothing more is kept")
         group.check_calm()
-        # Let in again it would need what has left the logs.
+        # A replica that is added again would need entries that have left the logs.
         status, text = control(group, "member", "remove", "3", group.name)
-        scenario.check(status == 0, "an operator lets it go", f"{status}: {text}")
+        scenario.check(status == 0, "an operator removes it", f"{status}: {text}")
         h.wait_until(lambda: group.replica(PLACE)["node_pid"] is None, 30, "its node has ended")
         status, text = control(group, "member", "add", "3", group.name)
         h.wait_until(lambda: "cannot begin at a checkpoint" in log(group), 60, "too late, and why")
         h.wait_until(lambda: not is_member(group), 30, "it is no member")
         scenario.check(re.search(r"analysis replica 3 is gone: .*the others' log begins ",
-                                 log(group)), "let in too late, it is refused with the reason",
+                                 log(group)), "added too late, it is refused with the reason",
                        log(group)[-800:])
-        scenario.check(client("INCR", "key:0") == 202, "the group goes on")
+        scenario.check(client("INCR", "key:0") == 202, "the group continues")
         client.close()
         group.stop()
     scenario.check("replica-3.history" not in {p.name for p in place.iterdir()} if place.exists()
-                   else True, "clients' bytes are not left behind")
+                   else True, "no clients' bytes remain on disk")
 
 
 def wrong_uses(scenario):

@@ -39,8 +39,8 @@ def body(scenario):
         scenario.say(f"crane-diff --schedule: {text}")
     if not scenario.full:
         return
-    # Recorded, this would be 120 GB: the digests over all output stand for it.
-    scenario.say("1 MB files in full number, compared by digest")
+    # Recordings would take 120 GB, so the digests over all output are compared instead.
+    scenario.say("1 MB files, all requests, compared by digest")
     with h.Group(scenario, ["apache2", "-f", str(conf)], port=port) as group:
         for keep_alive in (False, True):
             run_ab(scenario, port, "1m.bin", 20000, keep_alive)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`crane-run -- apache2`, Debian's configuration only: start, serve, stop, nothing left."""
+"""`crane-run -- apache2` with Debian's configuration: it starts, serves, stops and leaves
+nothing."""
 import json
 import os
 import re
@@ -20,7 +21,7 @@ def body(scenario):
                  options=["--publish", f"{port}:80"]) as group:
         log = h.tail(group.log)
         for words in ("starting 3 replicas", f"listening on port {port}", "leads"):
-            scenario.check(words in log, f"crane-run says: {words}", log)
+            scenario.check(words in log, f"crane-run reports: {words}", log)
         page = subprocess.run(["curl", "-sS", "-i", f"http://127.0.0.1:{port}/"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=20).stdout
@@ -41,7 +42,7 @@ def body(scenario):
 
 
 def killed_launcher(scenario):
-    """crane-run itself is killed: clients are served on, and --stop leaves nothing."""
+    """crane-run itself is killed: clients are still served, and --stop leaves nothing."""
     port = h.free_port()
     group = h.Group(scenario, _installed.stock_apache(scenario.work), port=port,
                     options=["--publish", f"{port}:80"])
@@ -51,7 +52,7 @@ def killed_launcher(scenario):
         os.kill(group.process.pid, signal.SIGKILL)
         group.process.wait(10)
         scenario.check(h.http(port, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 "),
-                       "kill -9 of crane-run: clients are served on")
+                       "kill -9 of crane-run: clients are still served")
         done = subprocess.run([str(scenario.out / "crane-run"), "--stop", "--name", group.name,
                                "--dir", str(group.home)], stdout=subprocess.PIPE, text=True,
                               stderr=subprocess.STDOUT, timeout=60, check=False)

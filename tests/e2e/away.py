@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Catch-up: a replica of redis is away while the others take in more than twice what a ring holds.
+"""Catch-up: a replica of redis is away while the others write more than twice the size of a ring.
 
-It recovers with its store, and then as another machine with nothing; both times it fetches what
-it missed from a peer's store, runs its server up to date, and can lead. Printed, not asserted: how
-fast the others served without it, while it fetched, and after.
+It recovers first with its store, then as a new machine with nothing. Both times it fetches the
+missing entries from a peer's store, brings its server up to date, and can lead. Printed, not
+asserted: how fast the others served without it, while it fetched, and afterwards.
 """
 import contextlib
 import itertools
@@ -21,13 +21,13 @@ NUMBERS = itertools.count()
 
 
 class Filler:
-    """Sets values at whoever leads, as clients do: the lead may change on a crowded machine."""
+    """Sets values at the current leader, as clients do: on a busy machine the leader may change."""
 
     def __init__(self, group):
         self.group, self.client = group, None
 
     def __call__(self, megabytes):
-        """Sets so many megabytes in values, and gives megabytes/s."""
+        """Sets this many megabytes in values; returns megabytes/s."""
         begin = time.monotonic()
         for _ in range(megabytes * 1_000_000 // len(VALUE)):
             n = next(NUMBERS)
@@ -35,7 +35,7 @@ class Filler:
         return megabytes / (time.monotonic() - begin)
 
     def set(self, n):
-        """Idempotent: asked again when the answer is lost."""
+        """Idempotent: the request is sent again if the answer is lost."""
         try:
             if self.client is None:
                 self.client = h.Redis(self.group.port, 30,
@@ -76,13 +76,13 @@ def away(scenario, group, fill, megabytes, lost):
     group.start(victim)
     during = fill(megabytes // 4)
     h.wait_until(lambda: has_all(group, victim, end), 60,
-                 f"replica {victim} has what it missed: {group.brief()}")
+                 f"replica {victim} has the missing entries: {group.brief()}")
     after = fill(megabytes // 4)
     group.settle(60)
     what = "with nothing" if lost else "with its store"
     scenario.say(f"away for {megabytes} MB (ring {RING_MB} MB), back {what}: the others took "
                  f"{without:.0f} MB/s without it, {during:.0f} when it came, {after:.0f} after")
-    scenario.check(True, f"back {what}, it has every byte, and its outputs are those of the others")
+    scenario.check(True, f"back {what}, it has every byte, and its outputs equal the others'")
     digest = digest_at_leader(group)
     group.lead(victim)
     mine = digest_at_leader(group)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""More clients at once than the backlog takes wait in the kernel's queue: none is reset."""
+"""When more clients connect at once than the backlog holds, the rest wait in the kernel's queue; no
+connection is reset."""
 import resource
 import selectors
 import socket
@@ -13,7 +14,7 @@ BURSTS, CLIENTS, SECONDS = 3, 1500, 120
 
 
 def burst(port):
-    """How many of CLIENTS that connect at once get a whole answer; what the others got."""
+    """How many of CLIENTS, connecting at once, get a whole answer; and what the others got."""
     answers, wrong, waiting = 0, {}, selectors.DefaultSelector()
     for _ in range(CLIENTS):
         client = socket.socket()

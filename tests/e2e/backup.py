@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator takes out of a living group and puts in elsewhere: `crane-ctl data export` and
-`import` (the server's files at one log index), `backup` and `restore` (the group, with the log
-behind its checkpoint). Clients go on meanwhile; damaged files and names that are taken are refused,
-and leave nothing."""
+"""Exports from a running group and imports elsewhere: `crane-ctl data export` and `import` (the
+server's files at one log index), `backup` and `restore` (the group, with the log after its
+checkpoint). Clients continue meanwhile. Damaged files and names already in use are refused, and
+leave nothing."""
 import collections
 import json
 import re
@@ -14,14 +14,14 @@ import _harness as h
 import _matrix as m
 
 CLIENTS = 3
-ANSWERS = 40   # per client, before something happens
-BACKUPS = 3    # of one group, behind one checkpoint
+ANSWERS = 40   # per client, before the export or backup
+BACKUPS = 3    # of one group, after one checkpoint
 PLACE = re.compile(r"at log index (\d+) \(checkpoint at (\d+), (\d+) entries of log\)")
 LOG_HEAD = 96  # bytes; consensus/store/tail_format.h
 
 
 def control(scenario, *words, home=None):
-    """crane-ctl's status, and all that it said."""
+    """crane-ctl's status and all its output."""
     where = ["--dir", str(home)] if home else []
     done = subprocess.run([str(scenario.out / "crane-ctl"), *where, *map(str, words)],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
@@ -30,12 +30,12 @@ def control(scenario, *words, home=None):
 
 
 def old_file(data):
-    """One that was in the machine's directory before, which the server does not write."""
+    """A file that was in the machine's directory before, and that the server does not write."""
     return data / "notes.txt"
 
 
 def check_ids(scenario, server, before, after, what):
-    """All that was acknowledged before is there once, and nothing that was never sent."""
+    """All ids acknowledged before are there once, and none that was never sent."""
     counted = collections.Counter(server.held())
     lost = [name for name in before if counted[name] == 0]
     twice = [name for name, times in counted.items() if times > 1]
@@ -47,18 +47,19 @@ def check_ids(scenario, server, before, after, what):
 
 
 def in_order(scenario, server, pushers, what):
-    """Each client's ids are there up to one, and none behind it: one place of the log."""
+    """Each client's ids are there up to one, and none after it: they are from one place of the
+    log."""
     held = set(server.held())
     for one in pushers.all:
         mine = [name in held for name in one.sent]
         first = mine.index(False) if False in mine else len(mine)
         scenario.check(not any(mine[first:]),
-                       f"{server.name}: {what}: nothing is there behind what is not, client "
+                       f"{server.name}: {what}: no id is there after a missing one, client "
                        f"{one.name_}", str(mine))
 
 
 class Lasting(d.LastingGroup):
-    """None outlives a scenario that failed."""
+    """No group outlives a scenario that failed."""
     all: "list[Lasting]" = []
 
     def __init__(self, *words, **options):
@@ -73,7 +74,7 @@ class Lasting(d.LastingGroup):
 
 
 class Imported(Lasting):
-    """A group that begins with what was imported under its name."""
+    """A group that begins with the files imported under its name."""
 
     def __init__(self, scenario, server, name, home):
         super().__init__(scenario, server, disk=False)
@@ -93,7 +94,7 @@ def refused(scenario, file, status, words, what, *command, home):
 
 
 def damaged_copies(scenario, file):
-    """The same file, cut short and with a byte changed."""
+    """The same file, once cut short and once with a changed byte."""
     bytes_ = file.read_bytes()
     short, changed = scenario.work / "short.tar.zst", scenario.work / "changed.tar.zst"
     short.write_bytes(bytes_[:len(bytes_) * 2 // 3])
@@ -103,7 +104,7 @@ def damaged_copies(scenario, file):
 
 
 def begins_with(scenario, copy, pushers, before):
-    """An imported group has what was acknowledged before the export, and goes on."""
+    """An imported group has all that was acknowledged before the export, and continues."""
     after = {name for one in pushers.all for name in one.sent}
     copy.start()
     check_ids(scenario, copy.server, before, after, "the imported group")
@@ -144,7 +145,7 @@ def export_and_import(scenario, kind):
         before = pushers.acknowledged()
         status, said = control(scenario, "data", "export", file, name, home=home)
         scenario.check(status == 0 and "at log index" in said, "data export, under load", said)
-        pushers.wait(ANSWERS)   # clients go on
+        pushers.wait(ANSWERS)   # clients continue
         status, said = control(scenario, "data", "export", file, name, home=home)
         scenario.check(status == 108 and "exists already" in said,
                        "an existing file is not replaced", f"{status}: {said}")
@@ -185,7 +186,7 @@ def export_and_import(scenario, kind):
 
 
 def goes_on(scenario, last, pushers, before, what):
-    """After a restore: what was acknowledged before the backup, in order, on equal replicas."""
+    """After a restore: all that was acknowledged before the backup, in order, on equal replicas."""
     after = {name for one in pushers.all for name in one.sent}
     last.start()
     check_ids(scenario, last.server, before, after, what)
@@ -194,13 +195,13 @@ def goes_on(scenario, last, pushers, before, what):
     with d.Pushers(last.server, CLIENTS, what.replace(" ", "-")) as more:
         more.wait(ANSWERS)
     last.acknowledged = more.acknowledged()
-    last.check(f"{what}: and it goes on")
+    last.check(f"{what}: it continues")
     last.check_same_answers(what)
     last.stop()
 
 
 def back_up_and_restore(scenario, kind):
-    """Durability disk: the server goes on at the log index; or begins with its files."""
+    """Durability disk: the server continues at the log index, or begins with its files."""
     server = kind(m.place_of(scenario, kind), h.free_port())
     last = Lasting(scenario, server, disk=True)
     last.start()
@@ -236,17 +237,17 @@ def back_up_and_restore(scenario, kind):
 
 
 def back_up(scenario, last, file):
-    """Checkpoint and last entry of a backup that was just made, by what crane-ctl says."""
+    """Checkpoint and last entry of a backup just made, as crane-ctl reports them."""
     status, said = control(scenario, "backup", file, last.group.name, home=last.group.home)
     place = PLACE.search(said)
     scenario.check(status == 0 and place is not None, f"backup with a log: {file.name}", said)
     end, checkpoint, entries = map(int, place.groups())
-    scenario.check(end == checkpoint + entries, "its log begins right behind its checkpoint", said)
+    scenario.check(end == checkpoint + entries, "its log begins right after its checkpoint", said)
     return checkpoint, end
 
 
 def changed(file, name, change):
-    """The same archive with other bytes in it, and checksums of zstd that are right."""
+    """The same archive with other bytes in it, and correct checksums of zstd."""
     bytes_ = bytearray(subprocess.run(["zstd", "-dcq", file], stdout=subprocess.PIPE,
                                       check=True).stdout)
     change(bytes_)
@@ -265,7 +266,7 @@ def other_version(bytes_):
 
 
 def move_away(last, home):
-    """As on another machine: of the group nothing is there, and it gets another directory."""
+    """As on another machine: nothing of the group is there, and it gets another directory."""
     h.shutil.rmtree(f"/dev/shm/crane.{last.group.name}", ignore_errors=True)
     if last.dir.exists():
         last.dir.rename(last.dir.with_name(f"away-{last.dir.parent.name}-{last.group.name}"))
@@ -274,7 +275,8 @@ def move_away(last, home):
 
 
 def backups_under_load(scenario, last):
-    """Backups behind one checkpoint, while clients are served: each with what was acknowledged."""
+    """Backups after one checkpoint, while clients are served: each has all that was
+    acknowledged."""
     made, places = [], []
     with d.Pushers(last.server, CLIENTS, 0) as pushers:
         pushers.wait(ANSWERS)
@@ -289,14 +291,15 @@ def backups_under_load(scenario, last):
             made.append((file, before))
         pushers.wait(ANSWERS)
     scenario.check(len({checkpoint for checkpoint, _ in places}) == 1,
-                   "no checkpoint is taken for a backup where there is one", str(places))
+                   "a backup uses an existing checkpoint and takes none", str(places))
     ends = [end for _, end in places]
     scenario.check(ends == sorted(set(ends)), "each backup reaches further", str(places))
     return made, pushers
 
 
 def log_is_refused(scenario, last, file):
-    """A log that is damaged, and one of another version; its server's files can be had."""
+    """A damaged log, and one of another version, are refused; the server's files can still be
+    restored."""
     home = last.group.home
     bad = changed(file, "damaged-log.backup", damage_log)
     refused(scenario, bad, 5, [str(bad)], "a backup whose log is damaged", "restore", home=home)
@@ -310,7 +313,8 @@ def log_is_refused(scenario, last, file):
 
 
 def damaged_when_it_begins(scenario, last, file):
-    """Between restore and the first start: a replica names the file, and none begins."""
+    """Damage between restore and the first start: a replica names the file, and no replica
+    begins."""
     status, said = control(scenario, "restore", file, home=last.group.home)
     scenario.check(status == 0, "restore", said)
     log = last.dir / "restored-0"
@@ -321,13 +325,14 @@ def damaged_when_it_begins(scenario, last, file):
                            text=True, timeout=120, check=False)
     logs = "".join(h.tail(last.dir / f"r{n}" / "node.log") for n in range(last.group.replicas))
     named = f"{log}: the log of the backup cannot be used" in logs
-    scenario.check(begun.returncode != 0 and named, "a log that was damaged behind the restore",
+    scenario.check(begun.returncode != 0 and named, "a log that was damaged after the restore",
                    f"{begun.stdout}\n{logs}")
     h.shutil.rmtree(last.dir)
 
 
 def log_behind_the_checkpoint(scenario, kind):
-    """What was answered behind the checkpoint, and before a backup, is there on another machine."""
+    """All that was answered after the checkpoint and before a backup is there on another
+    machine."""
     server = kind(m.place_of(scenario, kind), h.free_port())
     last = Lasting(scenario, server, disk=True)
     last.start()
@@ -346,7 +351,7 @@ def log_behind_the_checkpoint(scenario, kind):
 
 
 def through_pipes(scenario, living):
-    """Standard output and input; a full disk; an import that is killed in the middle."""
+    """Standard output and input; a full disk; an import killed halfway."""
     name, home, ctl = living.group.name, living.group.home, str(scenario.out / "crane-ctl")
     file, piped = living.server.work / "piped.tar.zst", f"piped-{name}"
     with open(file, "wb") as out:
@@ -371,10 +376,10 @@ def through_pipes(scenario, living):
         done = subprocess.run(command, stdin=whole, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
     scenario.check(done.returncode == 0 and not list(home.glob(f".{piped}.new-*")),
-                   "it is done again, and leaves nothing of the first one", done.stdout)
+                   "the import runs again, and leaves nothing of the killed one", done.stdout)
     data = living.server.data
     held = (home / piped / "base" / str(data)[1:] / old_file(data).name).read_bytes()
-    scenario.check(held == old_file(data).read_bytes(), "what is imported through a pipe is there")
+    scenario.check(held == old_file(data).read_bytes(), "files imported through a pipe are there")
 
 
 class DiskRedis(d.Redis):

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Slices end at the same branches, however late a counter's interrupts come.
-
 GOAL    With a simulated branch counter a program is interrupted at the same instructions in every
-        run, also in code that it made at run time, and sees nothing of the single steps.
-METHOD  tests/interpose/branch_slices.c under crane-solo --slices US:counter: undisturbed, then with
-        seeds, each of which gives the interrupts other delays and the turns other pauses; once more
-        when all threads are told again and again that they were restored.
-CHECKS  Exit status; output, schedule hash and number of slices are the same in all runs.  The
-        handler of interrupts has no conditional jump before its first call, which reads the
-        counter, and behind its last one (BRANCH-2: a real counter would count it).
+run, also in code generated at run time, and does not see the single steps.
+METHOD  tests/interpose/branch_slices.c runs under crane-solo --slices US:counter: undisturbed, then
+with seeds, each of which changes the delays of the interrupts and the pauses of the turns; once
+more while all threads are repeatedly notified that they were restored.
+CHECKS  Exit status; output, schedule hash and number of slices are the same in all runs. The
+handler of interrupts has no conditional jump before its first call, which reads the counter, and
+none after its last call (BRANCH-2: a real counter would count it).
 """
 import argparse
 import pathlib
@@ -31,7 +30,7 @@ def run(out, options):
 
 
 def jumps_outside(library):
-    """Conditional jumps of the handler of interrupts before its first call and behind its last."""
+    """Conditional jumps of the interrupt handler before its first call and after its last call."""
     names = subprocess.run(["nm", library], capture_output=True, text=True, check=True).stdout
     name = re.search(r"\S*branches\S*on_interrupt\S*", names)[0]
     text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", f"--disassemble={name}", library],
@@ -51,7 +50,7 @@ def main():
     print(*wanted)
     passed = failed = 0
     if jumps := jumps_outside(out / "libcrane.so"):
-        print(f"FAIL the handler of interrupts jumps where it is counted: {jumps}")
+        print(f"FAIL the interrupt handler has jumps that are counted: {jumps}")
         failed += 1
     if wanted[0] != 0 or int(re.search(r"slices (\d+)", errors)[1]) < 20:
         print(f"FAIL undisturbed: {errors}")

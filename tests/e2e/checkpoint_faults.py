@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kill -9 at every named place of taking a checkpoint, packing it and recovering from it.
+"""Kill -9 at every named fault point of taking a checkpoint, packing it and recovering from it.
 
-The group serves all the time, is whole again afterwards, takes a checkpoint that is verified, and
-nothing is left behind.  The names are those of checkpoint/fault_points.h; a new one that is not
-walked through here fails the scenario.
+The group serves all the time, is whole again afterwards, takes a verified checkpoint, and leaves
+nothing behind. The names are those of checkpoint/fault_points.h; a new name that this scenario does
+not cover fails it.
 """
 import contextlib
 import glob
@@ -21,8 +21,8 @@ import _harness as h
 from checkpoints import check_equal, checkpoint, control, listed
 from dav_race import dav_configuration
 
-# Where whose process dies: the node itself (with its server), the server's supervisor (and so the
-# node), or the packer, which the node outlives.
+# At each point one process dies: the node (with its server), the server's supervisor (and with it
+# the node), or the packer, which the node outlives.
 TAKING = ("begin.made", "take.preparing", "take.held", "take.resting", "take.asked", "take.dumped",
           "take.released", "dump.begun", "dump.preparing", "dump.running", "dump.done")
 PACKING = ("publish.packing", "publish.part", "publish.packed", "publish.manifest",
@@ -30,28 +30,28 @@ PACKING = ("publish.packing", "publish.part", "publish.packed", "publish.manifes
            "remove.renamed", "remove.removing")
 RETURNING = ("unpack.part", "unpack.unpacked", "return.unpacked", "return.asked",
              "return.running", "restore.mounted", "restore.running", "restore.done")
-# Nobody ships here; logs on disk are cut in cut_logs.py, servers are started again in tiers.py.
+# This scenario does not ship checkpoints. cut_logs.py cuts logs on disk; tiers.py restarts servers.
 ELSEWHERE = ("ship.manifest", "ship.bytes", "ship.verified", "ship.renamed", "truncate.holds",
              "truncate.told", "truncate.covered", "truncate.cut", "truncate.dropping",
              "truncate.dropped", "send.asked", "send.manifest", "send.piece", "fetch.answered",
              "fetch.agreed", "restart.noted", "restart.kept", "restart.renewed",
              "restart.running")
-# A replica that recovers three times in a row without lasting is given up by crane-run.
+# crane-run gives up a replica that recovers three times in a row without lasting.
 RETURNS_MAX = 3
 KEPT = 3
-# A group refuses to take the checkpoint that is asked for while it takes one by itself.
+# A group refuses to take a requested checkpoint while it takes a scheduled one.
 NONE_BY_ITSELF = ["--checkpoint-every", "0"]
 
 
 def named_in_header():
-    """But for those of a state of files, which machine_files_crash_test.cc walks through."""
+    """Without those of a state of files, which machine_files_crash_test.cc covers."""
     text = (pathlib.Path(__file__).parents[2] / "checkpoint/fault_points.h").read_text()
     return {name for name in re.findall(r'^    "([a-z.]+)",', text, re.M)
             if not name.startswith("state.")}
 
 
 def left_by_criu():
-    """Directories in /tmp of a CRIU that has ended: its process id is in their names."""
+    """Directories in /tmp left by a CRIU that has ended: their names contain its process id."""
     digits = string.digits + string.ascii_uppercase + string.ascii_lowercase
     found = []
     for path in [*glob.glob("/tmp/.criu.*.c[r-z]????"), *glob.glob("/tmp/cr-tmpfs.c[r-z]????")]:
@@ -63,7 +63,7 @@ def left_by_criu():
 
 
 class Walk:
-    """A group at a time, which is replaced before crane-run gives one of its replicas up."""
+    """One group at a time, replaced before crane-run gives up one of its replicas."""
 
     def __init__(self, scenario):
         self.scenario, self.group, self.load = scenario, None, None
@@ -79,7 +79,7 @@ class Walk:
         self.returns = {n: 0 for n in range(3)}
 
     def end(self):
-        """Judges what the group has lived through."""
+        """Checks the group at its end."""
         self.load.stop()
         problems = self.load.problems()
         self.scenario.check(not problems, "no acknowledged increment is lost",
@@ -91,7 +91,7 @@ class Walk:
                             repr(left_by_criu()))
 
     def follower(self, returns):
-        """One that can still recover so often, with the group that it belongs to."""
+        """A follower that can still recover this many times, with its group."""
         if self.group is not None:
             able = [n for n, had in self.returns.items()
                     if had + returns <= RETURNS_MAX and n != self.group.leader()]
@@ -109,7 +109,7 @@ class Walk:
         return fault
 
     def whole(self, number, before, what):
-        """Until the replica's node is another than `before`, if that is given, and follows."""
+        """Waits until the replica follows, with a node other than `before`, if given."""
         end = max(s["last"] for s in self.group.statuses().values() if s)
 
         def follows():
@@ -121,7 +121,7 @@ class Walk:
         h.wait_until(follows, 40, f"{what}: replica {number} follows again")
 
     def judge(self, number, place, fault):
-        """The group serves, and keeps a checkpoint of this replica that is well."""
+        """The group serves, and keeps a good checkpoint of this replica."""
         group, check = self.group, self.scenario.check
         self.load.progress()
         checkpoint(group, number)
@@ -133,7 +133,7 @@ class Walk:
                 if p.name.startswith(".") and p.name != ".lock"]
         left += [p for p in ("restored", "criu") if (own / p).exists()]
         kept = [c for c in listed(group) if c["replica"] == number]
-        check(not left and len(kept) <= KEPT, f"{place}: nothing is left of the other",
+        check(not left and len(kept) <= KEPT, f"{place}: nothing is left of the failed one",
               repr((left, kept)))
         servers = self.servers()
         check(len(servers) == 3, f"{place}: three servers run", repr(servers))
@@ -150,7 +150,7 @@ class Walk:
 
     def taking(self, place):
         number = self.follower(1)
-        checkpoint(self.group, number)   # what it recovers from
+        checkpoint(self.group, number)   # the checkpoint that it recovers from
         before, fault = self.group.replica(number)["node_pid"], self.arm(number, place)
         control(self.group, "checkpoint", "now", self.group.name, "--replica", str(number))
         self.returns[number] += 1
@@ -160,30 +160,31 @@ class Walk:
     def packing(self, place):
         number = self.follower(0)
         before = self.group.replica(number)["node_pid"]
-        if place.startswith("remove."):   # of too many
+        if place.startswith("remove."):   # removes a checkpoint beyond the limit
             for _ in range(KEPT):
                 checkpoint(self.group, number)
         fault = self.arm(number, place)
         status, text = control(self.group, "checkpoint", "now", self.group.name, "--replica",
                                str(number))
-        self.scenario.check(status != 0 and "was killed" in text, f"{place}: told",
-                            f"{status} {text}")
+        self.scenario.check(status != 0 and "was killed" in text,
+                            f"{place}: crane-ctl reports the kill", f"{status} {text}")
         self.judge(number, place, fault)
         self.scenario.check(self.group.replica(number)["node_pid"] == before,
-                            f"{place}: the replica outlives it")
+                            f"{place}: the replica continues")
 
     def returning(self, place):
         number = self.follower(2)
         checkpoint(self.group, number)
         before, fault = self.group.replica(number)["node_pid"], self.arm(number, place)
         self.group.signal_node(number, signal.SIGKILL)
-        h.wait_until(lambda: not fault.exists(), 40, f"{place}: it dies there")
+        h.wait_until(lambda: not fault.exists(), 40, f"{place}: the process dies there")
         self.returns[number] += 2
         self.whole(number, before, place)
         self.judge(number, place, fault)
 
     def orphans(self):
-        """The supervisor dies anywhere in CRIU's work: of that nothing is left, either."""
+        """The supervisor dies at a random point of CRIU's work: nothing of CRIU's is left,
+        either."""
         seed = int(os.environ.get("CRANE_SEED", 0)) or random.SystemRandom().randrange(1, 1 << 31)
         self.scenario.say(f"supervisors are killed at times of CRANE_SEED={seed}")
         random_times = random.Random(seed)
@@ -200,8 +201,8 @@ class Walk:
                     p for p in h.children(node)
                     if h.name_of(p) == "crane-container" and h.children(p)]
                 return (node, supervisors[0]) if supervisors else None
-            node, supervisor = h.wait_until(restoring, 20, "a server is brought back")
-            time.sleep(random_times.random() * 0.08)   # what is hit, not what is waited for
+            node, supervisor = h.wait_until(restoring, 20, "a server is being restored")
+            time.sleep(random_times.random() * 0.08)   # chooses where the kill hits
             with contextlib.suppress(ProcessLookupError):
                 os.kill(supervisor, signal.SIGKILL)
             self.whole(number, node, "a killed supervisor")
@@ -211,8 +212,8 @@ class Walk:
 
 
 def killed_servers(scenario):
-    """A server of several processes is killed anywhere in a dump: its replica does not wait for
-    CRIU, which may wait for processes that it traces."""
+    """A server of several processes is killed at a random point of a dump: its replica does not
+    wait for CRIU, which may wait for processes that it traces."""
     seed = int(os.environ.get("CRANE_SEED", 0)) or random.SystemRandom().randrange(1, 1 << 31)
     scenario.say(f"servers are killed at times of CRANE_SEED={seed}")
     random_times = random.Random(seed)
@@ -228,7 +229,7 @@ def killed_servers(scenario):
                 asking = threading.Thread(target=control, daemon=True, args=(
                     group, "checkpoint", "now", group.name, "--replica", str(number)))
                 asking.start()
-                time.sleep(random_times.uniform(0.05, 0.25))   # what is hit, not what is waited for
+                time.sleep(random_times.uniform(0.05, 0.25))   # chooses where the kill hits
                 group.signal_server(number, signal.SIGKILL)
 
                 def back(number=number, before=before):
@@ -244,7 +245,7 @@ def body(scenario):
     if not h.can_contain():
         raise h.CannotRun("checkpoints need root and LXC")
     known = set(TAKING + PACKING + RETURNING + ELSEWHERE)
-    scenario.check(named_in_header() == known, "every named place is walked through",
+    scenario.check(named_in_header() == known, "every named place is covered",
                    repr(named_in_header() ^ known))
     walk = Walk(scenario)
     try:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of a follower under load; a killed replica that recovers from one, and then leads.
+"""Checkpoints of a follower under load; a killed replica recovers from one, and then leads.
 
-Quick: redis with clients that never disconnect, and one server of each kind of process tree;
+Quick: redis with clients that never disconnect, and one server of each kind of process tree.
 --full: every server of the matrix, 20 checkpoints each, with a table of times (CRANE, table 2).
-CRANE_KIND chooses among them.
+CRANE_KIND selects servers.
 """
 import contextlib
 import datetime
@@ -46,7 +46,8 @@ def checkpoint(group, number):
 
 
 def recover(group, number, seconds=30):
-    """Kills the node of a replica, and with it its server; until it is back and has caught up."""
+    """Kills the node of a replica, and with it its server; waits until it is back and has caught
+    up."""
     before = group.replica(number)["node_pid"]
     end = max(s["last"] for s in group.statuses().values() if s)
     group.signal_node(number, signal.SIGKILL)
@@ -70,7 +71,7 @@ def lead(group, number):
 
 
 class Worker(threading.Thread):
-    """The server's load, once, beside what the caller does."""
+    """The server's load, once, in parallel to the caller."""
 
     def __init__(self, server, problems):
         super().__init__(daemon=True)
@@ -101,7 +102,8 @@ def check_equal(scenario, group, what, alarmed=False):
 
 
 def one_kind(scenario, kind, count):
-    """`count` checkpoints under load, a return from the last, and the lead for who returned."""
+    """`count` checkpoints under load, a return from the last one, then the returned replica
+    leads."""
     server = kind(m.place_of(scenario, kind), h.free_port())
     what = kind.name
     with h.Group(scenario, server.command, port=server.port, options=server.options) as group:
@@ -111,7 +113,7 @@ def one_kind(scenario, kind, count):
         for _ in range(count):
             with Worker(server, problems):
                 times.append(checkpoint(group, follower))
-        scenario.check(not problems, f"{what}: clients see nothing of checkpoints",
+        scenario.check(not problems, f"{what}: clients do not notice checkpoints",
                        "; ".join(problems))
         check_equal(scenario, group, f"{what}: after {count} checkpoints")
         said = recover(group, follower)
@@ -148,33 +150,34 @@ def flip(file):
 
 
 def look_at_files(scenario, group, number):
-    """crane-ctl lists and verifies the one checkpoint there is; names a file that is damaged."""
+    """crane-ctl lists and verifies the only checkpoint; if a file is damaged, it names the file."""
     one, at = listed(group), group.status(number)["checkpoint"]["last"]
     scenario.check([(c["replica"], c["index"], c["verified"], c["damage"]) for c in one]
                    == [(number, at, True, None)] and one[0]["bytes"] > 0, "listed as verified",
                    repr(one))
     status, text = control(group, "checkpoint", "verify", group.name)
-    scenario.check(status == 0 and one[0]["name"] in text, "verified well", f"{status}: {text}")
+    scenario.check(status == 0 and one[0]["name"] in text, "verification succeeds",
+                   f"{status}: {text}")
     file = pathlib.Path(one[0]["path"]) / "images.pack"
     flip(file)
     status, text = control(group, "checkpoint", "verify", group.name, f"{one[0]['view']}.{at}")
     scenario.check(status == 5 and str(file) in text, "damage is found, and its file named",
                    f"{status}: {text}")
-    scenario.check(not listed(group)[0]["verified"], "its mark is gone")
+    scenario.check(not listed(group)[0]["verified"], "its mark as verified is gone")
     flip(file)
     status, text = control(group, "checkpoint", "verify", group.name)
     scenario.check(status == 0 and listed(group)[0]["verified"], "mended", f"{status}: {text}")
     status, text = control(group, "checkpoint", "verify", group.name, "1.999999")
-    scenario.check(status == 3 and "no such checkpoint" in text, "none of that name",
+    scenario.check(status == 3 and "no such checkpoint" in text, "an unknown name is refused",
                    f"{status}: {text}")
     text = control(group, "status", group.name)[1]
     scenario.check(f"checkpoint: entry {at} by replica {number}, held for " in text,
-                   "status tells of it", text)
+                   "status reports it", text)
 
 
 def counting(scenario):
-    """Acknowledged increments survive a return and the returned replica's reign. A copy of a
-    checkpoint, for drill()."""
+    """Acknowledged increments survive a return and the time during which the returned replica
+    leads. Returns a copy of a checkpoint, for drill()."""
     port = h.free_port()
     with h.Group(scenario, h.redis_program(port), port=port) as group:
         with h.Load(port) as load:
@@ -187,10 +190,10 @@ def counting(scenario):
             text = control(group, "status", group.name)[1]
             scenario.check(f"replica {follower} recovered from the checkpoint at entry {at}"
                            in text,
-                           "status tells who recovered", text)
+                           "status reports which replica recovered", text)
             log = group.dir / f"r{follower}/node.log"
             h.wait_until(lambda: "caught up at entry" in log.read_text(), 30,
-                         "who recovered may lead")
+                         "the recovered replica may lead")
             lead(group, follower)
             load.progress()
             load.stop()
@@ -205,8 +208,8 @@ def counting(scenario):
 
 
 def drill(scenario, younger):
-    """A wrong bit in one replica's output: it is fenced, recovers, and is equal again. What it
-    had kept behind the last verified entry, here one that was put there, is gone."""
+    """A wrong bit in one replica's output: it is fenced, recovers, and is equal again. Its
+    checkpoints after the last verified entry (the scenario plants one) are removed."""
     port = h.free_port()
     flipped = 2
     with h.Group(scenario, h.redis_program(port), port=port,
@@ -217,7 +220,7 @@ def drill(scenario, younger):
         kept = group.dir / f"r{flipped}/checkpoints" / younger.name
         shutil.copytree(younger, kept)
 
-        def ask(*words):   # by a connection of its own: the flipped one may lead
+        def ask(*words):   # with its own connection: the flipped replica may lead
             with contextlib.suppress(OSError):
                 client = h.Redis(port, 5)
                 try:
@@ -225,7 +228,7 @@ def drill(scenario, younger):
                 finally:
                     client.close()
         ask("SET", "long", "x" * 5000)
-        for _ in range(10):   # more than the node of the flipped one lets pass
+        for _ in range(10):   # more than the node of the flipped replica tolerates
             ask("GET", "long")
 
         def is_back():
@@ -239,7 +242,7 @@ def drill(scenario, younger):
         scenario.check(f"replica {flipped} diverged from the majority" in alarms,
                        "the wrong replica was found", alarms[-2000:])
         scenario.check(f"checkpoint {kept.name} is younger than the last verified entry" in alarms
-                       and not kept.exists(), "what it had kept behind the last verified entry is "
+                       and not kept.exists(), "its checkpoint after the last verified entry is "
                        "gone", alarms[-2000:])
         found_within_a_period(scenario, flipped, alarms)
         check_equal(scenario, group, "drill", alarmed=True)
@@ -252,17 +255,18 @@ def found_within_a_period(scenario, flipped, log):
     alarm = re.search(rf"^(\S+) .*replica {flipped} diverged from the majority between "
                       r"log index (\d+) and (\d+)", log, re.M)
     if not wrong or not alarm:
-        return scenario.check(False, "the log tells the wrong bit and the alarm", log[-2000:])
+        return scenario.check(False, "the log contains the wrong bit and the alarm", log[-2000:])
     at, (before, cut) = int(wrong[2]), (int(alarm[2]), int(alarm[3]))
     when = [datetime.datetime.fromisoformat(found[1]) for found in (wrong, alarm)]
-    scenario.say(f"a wrong bit behind entry {at}, found by the cut at {cut} (the one before: "
+    scenario.say(f"a wrong bit after entry {at}, found by the cut at {cut} (the one before: "
                  f"{before}), {(when[1] - when[0]).total_seconds() * 1000:.0f} ms later")
-    scenario.check(before <= at <= cut, "drill: found by the first cut behind it",
+    scenario.check(before <= at <= cut, "drill: found by the first cut after it",
                    f"{before} {at} {cut}")
 
 
 def beside_another(scenario):
-    """Asked for while the same replica takes one: crane-ctl asks again until it is taken."""
+    """Requested while the same replica takes one: crane-ctl repeats the request until it is
+    taken."""
     port = h.free_port()
     with h.Group(scenario, h.redis_program(port), port=port) as group:
         follower, said = (group.leader() + 1) % 3, []
@@ -279,7 +283,8 @@ def beside_another(scenario):
 
 
 def pages(scenario):
-    """Files that are replaced all the time keep what a restored server knows of them."""
+    """For files that are continually replaced, a restored server sees the attributes it saw
+    before."""
     port = h.free_port()
     conf = dav_configuration(scenario.work, port)
     with h.Group(scenario, ["apache2", "-f", str(conf)], port=port) as group:
@@ -298,7 +303,8 @@ def pages(scenario):
 
 
 def by_themselves(scenario):
-    """Followers take turns by the clock, or when the log has grown; a single replica if asked."""
+    """Followers take turns by the clock, or when the log has grown; a single replica takes them if
+    the option requests it."""
     for options, replicas in ((["--checkpoint-every", "1"], 3),
                               (["--checkpoint-every", "0", "--checkpoint-log", "1"], 3),
                               (["--checkpoint-every", "1"], 1)):
@@ -325,11 +331,12 @@ def by_themselves(scenario):
     with h.Group(scenario, h.redis_program(port), port=port, container=False) as group:
         text = control(group, "status", group.name)[1]
         scenario.check("checkpoint: none are taken: the server runs without a container" in text,
-                       "status says why there are none", text)
+                       "status reports why there are none", text)
 
 
 def lost_early(scenario):
-    """A replica that is lost before there is any checkpoint waits for none, and one is taken."""
+    """A replica that is lost before the first checkpoint does not wait for one, and one is
+    taken."""
     port = h.free_port()
     with h.Group(scenario, h.redis_program(port), port=port) as group:
         follower = (group.leader() + 1) % 3
@@ -358,7 +365,7 @@ while True:
 
 
 def same_names(scenario):
-    """Inode numbers and times that the server has seen are the same after a return."""
+    """The inode numbers and times that the server has seen are the same after a return."""
     port = h.free_port()
     program = ["/usr/bin/python3", "-c", STAT_SERVER, str(port)]
     with h.Group(scenario, program, port=port) as group:

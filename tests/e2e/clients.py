@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of every manner: half-closed, reset, slow, large, many; the replicas stay equal."""
+"""Clients of every kind: half-closed, reset, slow, large, many; the replicas stay equal."""
 import os
 import resource
 import shutil
@@ -53,7 +53,7 @@ def resident_mib(pid):
 
 
 def never_reading(scenario, group, port):
-    """Clients that ask for much and read nothing must not grow the node."""
+    """Clients that request a lot and read nothing must not make the node grow."""
     before = resident_mib(group.replica(group.leader())["node_pid"])
     clients = []
     for _ in range(20):
@@ -106,7 +106,7 @@ def apache_part(scenario):
         for request in (b"", b"GET /1k", b"GET /1m.bin HTTP/1.0\r\n\r\n"):
             for _ in range(5):
                 reset(port, request)
-        scenario.check(b"200 OK" in half_close(port), "15 clients reset: the server goes on")
+        scenario.check(b"200 OK" in half_close(port), "15 clients reset: the server continues")
         got = slow(port, b"/1m.bin", 16384)
         scenario.check(got > 1 << 20, "a slow reader gets all of 1 MB", f"{got} bytes")
         if group.container:
@@ -115,7 +115,8 @@ def apache_part(scenario):
                             % len(page) + page, 60)
             scenario.check(b" 201 " in answer[:20], "a body of 10 MB is taken", repr(answer[:100]))
             back = h.http(port, b"GET /dav/large HTTP/1.0\r\n\r\n", 60)
-            scenario.check(back.endswith(page), "and comes back", f"{len(back)} bytes")
+            scenario.check(back.endswith(page), "the body comes back unchanged",
+                           f"{len(back)} bytes")
         never_reading(scenario, group, port)
         group.settle()
         group.check_calm()
@@ -141,7 +142,7 @@ def full_disk(scenario):
     small.mkdir()
     if os.geteuid() != 0 or subprocess.run(
             ["mount", "-t", "tmpfs", "-o", "size=9m", "none", str(small)]).returncode != 0:
-        scenario.say("no small file system can be made here: the full disk is left out")
+        scenario.say("no small file system can be made on this machine: the full disk is left out")
         return
     try:
         port = h.free_port()
@@ -153,13 +154,13 @@ def full_disk(scenario):
             for _ in range(60):
                 story_bytes = client("GET", "k")
             scenario.check(story_bytes == big and client("PING") == "PONG",
-                           "a full disk under the recordings: the service goes on")
+                           "a full disk under the recordings: the service continues")
             client.close()
             group.settle()
             group.check_calm()
             group.stop()
             status, text = group.diff()
-            scenario.check(status == 1 and "recording stopped" in text, "the recordings say so",
+            scenario.check(status == 1 and "recording stopped" in text, "crane-diff reports it",
                            f"exit {status}: {text[-500:]}")
     finally:
         subprocess.run(["umount", "-l", str(small)], check=False)

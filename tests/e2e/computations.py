@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of CGI compute beside the turn, on all replicas from the same turns on; also when the
-leader, who decides when, is killed while some of them are away.
+"""CGI programs compute without the turn, on all replicas from the same turns on; also when the
+leader, which decides when, is killed while some of them compute.
 """
 import signal
 import threading
@@ -38,7 +38,7 @@ class Computing(_apache.Apache):
 
 
 class Load:
-    """Clients that ask again and again; requests that a fault cuts off are not counted."""
+    """Clients that send requests repeatedly; requests that a fault cuts off are not counted."""
 
     def __init__(self, server):
         self.server, self.right = server, server.ask()
@@ -93,7 +93,7 @@ def body(scenario):
             load.more(30)
         live = [n for n in range(3) if n != killed]
         said = group.settle(60, numbers=live)
-        scenario.check(len(said) == 2, "two replicas live on", repr(group.brief()))
+        scenario.check(len(said) == 2, "two replicas survive", repr(group.brief()))
         counts = obeyed(group, live)
         scenario.check(min(counts) > 0, "computations left the schedule", repr(counts))
         scenario.check(not load.wrong, f"{load.answers} answers are right", repr(load.wrong[:2]))

@@ -5,12 +5,12 @@
 //   ping                  "pong"
 //   loop N                a loop of N rounds that calls nothing
 //   calls N               a loop of N rounds that calls a function of the program
-//   real MS N, prof MS N  the first loop until a timer of MS ms, of time or of processor time, has
-//                         sent its signal; "stopped ROUNDS", or "ran N" when it did not come
-//   wait                  until another connection has said "free"; "freed"
-//   limit N               the same with RLIMIT_CPU of one second more than was used, and SIGXCPU
+//   real MS N, prof MS N  the first loop until the signal of a timer of MS ms of real or processor
+//                         time; "stopped ROUNDS", or "ran N" if no signal came
+//   wait                  until another connection sends "free"; "freed"
+//   limit N               the same with RLIMIT_CPU set to one second more than used, and SIGXCPU
 //
-//   computing_server PORT [spins]    "spins": waits like that for a thread before it serves
+//   computing_server PORT [spins]    "spins": before it serves, it waits in that loop for a thread
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>

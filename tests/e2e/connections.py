@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Connections live on while the leader's node is killed, its server is killed, it is stopped for
-two seconds, and while an operator hands the lead over, ends, drains and replaces the leader: for
-clients that Debian has, no request fails and no connection is reset."""
+"""Connections survive while the leader's node is killed, its server is killed, it is stopped for
+two seconds, and while an operator transfers the lead, or stops, drains or replaces the leader. With
+clients from Debian, no request fails and no connection is reset."""
 import hashlib
 import re
 import socket
@@ -18,8 +18,7 @@ from server_tls import make_certificate
 
 
 class Idle:
-    """Connections that say nothing until the end, but for one half that says something now and
-    then."""
+    """Connections that send nothing until the end; half of them send something now and then."""
 
     def __init__(self, port, count):
         self.name, self.port, self.number = f"{count} idle connections", port, count
@@ -75,8 +74,9 @@ def redis(scenario, kinds, rounds):
 def apache(scenario, kinds, rounds):
     h.need("apache2", "ab")
     port = h.free_port()
-    # ab counts a connection that apache2 ends between two requests as a failed one. apache2 ends
-    # those that wait in a process whose workers are all busy: 16 clients kept 25 of them busy.
+    # ab counts it as a failure when apache2 closes a connection between two requests. apache2
+    # closes idle connections of a process whose workers are all busy: 16 clients kept 25 of them
+    # busy.
     conf = h.apache_configuration(scenario.work, port, """MaxKeepAliveRequests 0
 KeepAliveTimeout 60
 ThreadsPerChild 64
@@ -95,7 +95,7 @@ MaxRequestWorkers 256""")
 
 
 class Messages:
-    """One publisher and some subscribers of MQTT, each on one connection that is opened once."""
+    """One publisher and some subscribers of MQTT, each with one connection that is opened once."""
     TOPIC, SUBSCRIBERS = "numbers", 8
 
     def __init__(self, port):
@@ -103,7 +103,7 @@ class Messages:
         self.ends, self.thread = threading.Event(), threading.Thread(target=self.publish)
 
     def client(self, program, *words, **pipes):
-        # With -d it says when it connects; it would do so again without a word.
+        # With -d it prints when it connects; without, it would reconnect silently.
         command = ["stdbuf", "-oL", program, "-h", "127.0.0.1", "-p", str(self.port), "-t",
                    self.TOPIC, "-q", "2", "-k", "600", "-d", *words]
         return subprocess.Popen(command, text=True, stdout=subprocess.PIPE,
@@ -145,7 +145,8 @@ class Messages:
         self.ends.set()
         self.thread.join()
         try:
-            h.wait_until(lambda: self.count() >= self.published, 60, "all have heard all")
+            h.wait_until(lambda: self.count() >= self.published, 60,
+                         "all subscribers have received all messages")
         except h.Failure as failure:
             self.bad = str(failure)
         for process in [self.publisher, *self.subscribers]:
@@ -175,7 +176,7 @@ def mosquitto(scenario, kinds, rounds):
 
 
 class Nginx(server_nginx.Nginx):
-    """Over TLS, with HTTP/2."""
+    """nginx over TLS, with HTTP/2."""
 
     def prepare(self):
         key, self.certificate = make_certificate(self.work)
@@ -185,7 +186,7 @@ class Nginx(server_nginx.Nginx):
 
 
     def write(self, name, megabytes):
-        """A page of as many different megabytes; its checksum."""
+        """Writes a page of this many different megabytes; returns its checksum."""
         line = b"".join(bytes([i * 11 % 251]) for i in range(1 << 20))
         digest = hashlib.sha256()
         with open(self.root / name, "wb") as out:
@@ -196,7 +197,7 @@ class Nginx(server_nginx.Nginx):
 
 
 def serve_nginx(scenario, kinds, rounds, megabytes, others=lambda tls, plain: ()):
-    """`others`: clients of its two addresses beside a download over TLS."""
+    """`others`: clients of its two addresses in parallel to a download over TLS."""
     h.need("nginx", "h2load", "wrk", "curl", "openssl")
     port = h.free_port()
     work = scenario.work / f"nginx{megabytes}"
@@ -220,7 +221,7 @@ def nginx(scenario, kinds, rounds):
 
 
 def download(scenario, kinds, rounds):
-    """Alone, since each replica that comes back makes all of it again."""
+    """Runs alone, because each replica that returns recomputes all of it."""
     serve_nginx(scenario, kinds, rounds, 1024)
 
 
@@ -272,6 +273,6 @@ def body(scenario):
 
 if __name__ == "__main__":
     h.tell("connections", body,
-           servers={"nargs": "*", "choices": sorted(SERVERS), "help": "only these"},
+           servers={"nargs": "*", "choices": sorted(SERVERS), "help": "only these servers"},
            kinds={"nargs": "*", "choices": t.FAULTS + t.PLANNED, "help": "only these changes"},
            rounds={"type": int, "help": "of each change"})

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An operator's tools: malformed requests of every kind, made from the schema that crane-ctl
-prints, are refused by a living node; a mistyped command is guessed; answers are as the schema
-of status says."""
+"""An operator's tools: a running node refuses malformed requests of every kind, generated from the
+schema that crane-ctl prints; for a mistyped command crane-ctl suggests one; answers match the
+schema of status."""
 import copy
 import json
 import signal
@@ -35,7 +35,7 @@ def good_value(field):
 
 
 def wrong_values(field):
-    """Pairs of a value that the field does not take, and the kind of the error."""
+    """Pairs of a value that the field does not accept and the kind of the error."""
     others = {"true or false": True, "number": 7, "text": "7", "list": []}
     for kind, value in others.items():
         if kind != field["type"]:
@@ -53,7 +53,7 @@ def wrong_values(field):
 
 
 def malformed(channel):
-    """Requests as bytes, each with the kind of error that it must have."""
+    """Requests as bytes, each with the error kind that the answer must have."""
     key = channel["verb"]
     for verb in channel["verbs"]:
         whole = {key: verb["name"]}
@@ -111,7 +111,7 @@ TYPES = {"true or false": lambda v: isinstance(v, bool), "text": lambda v: isins
 
 
 def unlike(value, fields, place):
-    """What in `value` is not as the table has it."""
+    """The differences between `value` and the table."""
     if not isinstance(value, dict):
         return [f"{place} is no object"]
     bad = [f"{place}.{name} is in no table" for name in value
@@ -160,8 +160,8 @@ def as_the_schema_says(scenario, group, what):
     bad += unlike(events, tables["events"], "events")
     version = json.loads(h.ctl(scenario, "schema", "-o", "json")[1])["version"]
     scenario.check(not bad and all_of_it["version"] == version,
-                   f"{what}: answers are as the schema "
-                   "says", str(bad[:8]))
+                   f"{what}: answers match "
+                   "the schema", str(bad[:8]))
     return all_of_it, rows
 
 
@@ -170,12 +170,13 @@ def status_has_a_schema(scenario, group):
     victim = next(n for n in range(3) if n != group.leader())
     with h.stopped(group.replica(victim)["node_pid"]):
         _, rows = as_the_schema_says(scenario, group, "a node stopped")
-        scenario.check(rows[victim]["state"] == "does not answer", "which status tells",
-                       rows[victim])
+        scenario.check(rows[victim]["state"] == "does not answer",
+                       "status reports the stopped node", rows[victim])
 
 
 def what_happened(scenario, group):
-    """Each replica begins and knows who leads; the one that is killed is missed, and comes back."""
+    """Each replica begins and knows the leader; a killed replica is reported missing, and
+    returns."""
     def told():
         said = h.ctl(scenario, "--dir", str(group.home), "events", group.name, "-o", "json")[1]
         return [(e["replica"], e["event"]) for e in json.loads(said)["events"]]
@@ -188,7 +189,7 @@ def what_happened(scenario, group):
     h.wait_until(lambda: told().count((old, "begins")) == 2, 60,
                  "crane-ctl events: the lost replica begins again")
     scenario.check((new, "replica is gone") in told() or (new, "replica is there") in told(),
-                   "crane-ctl events: who leads tells of the others", str(told()))
+                   "crane-ctl events: the leader reports the others", str(told()))
     last = h.ctl(scenario, "--dir", str(group.home), "events", group.name, "--last", "2")[1]
     scenario.check(len(last.splitlines()) == 3, "crane-ctl events --last 2", last)
 

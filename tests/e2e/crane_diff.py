@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""crane-diff as a user meets it: statuses, texts, JSON. The recordings are written here, from the
-format's description alone, which checks the description too."""
+"""crane-diff from a user's view: statuses, texts, JSON. The recordings are written here from the
+format's description alone, which tests the description too."""
 import json
 import struct
 import subprocess
@@ -86,7 +86,8 @@ def schedules(scenario, diff):
     paths[1].write_bytes(schedule(1, points[:30], end=0))
     status, text = diff("--schedule", home)
     scenario.check(status == 2 and "schedule unknown: " in text and "ends early" in text
-                   and "equal:" not in text, "one that ends early: exit 2, unknown, not equal",
+                   and "equal:" not in text,
+                   "a schedule that ends early: exit 2, unknown, not equal",
                    text)
     status, text = diff("--schedule", "--prefix", home)
     scenario.check(status == 0 and "30 log indexes" in text, "with --prefix: exit 0", text)
@@ -129,7 +130,7 @@ def body(scenario):
     paths[1].write_bytes(whole[:-2000])
     status, text = diff(scenario.work)
     scenario.check(status == 1 and "ends early" in text and "--prefix" in text,
-                   "a killed replica: exit 1, and the way out is named", text)
+                   "a killed replica: exit 1, and the option that helps is named", text)
     status, text = diff("--prefix", scenario.work)
     scenario.check(status == 0 and "cut short" in text, "with --prefix: exit 0", text)
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A server that crashes by an input, on all replicas: crane-run says that it was the server's
-doing, names its log, and ends with the server's own status; of a fault below a call that
-libcrane.so answers it names the place in libcrane.so, and runtime.log stays beside the log."""
+"""An input crashes the server on all replicas: crane-run reports that the server caused it, names
+its log, and ends with the server's own status. If the fault is below a call that libcrane.so
+answers, it names the place in libcrane.so, and runtime.log remains next to the log."""
 import pathlib
 import re
 import signal
@@ -37,20 +37,20 @@ def say(port, word):
 
 
 def crash_by(scenario, word, what):
-    """What crane-run says of a server that crashes at this word of a client's."""
+    """crane-run's output for a server that crashes when a client sends this word."""
     port = h.free_port()
     group = h.Group(scenario, [sys.executable, "-c", CRASHES, str(port)], port=port)
     group.start()
     try:
         scenario.check(say(port, b"hello") == b"fine", f"{what}: it serves")
-        scenario.check(say(port, word) == b"", f"{what}: its client sees the connection's end")
+        scenario.check(say(port, word) == b"", f"{what}: its connection is closed")
         status = group.process.wait(60)
         said = h.tail(group.log)
         scenario.check(status == STATUS, f"{what}: crane-run ends with the server's {STATUS}",
                        str(status))
         scenario.check("the server crashed at the same place on all replicas" in said
                        and "SIGSEGV" in said and "server.log" in said,
-                       f"{what}: it says what happened, and names the log", said)
+                       f"{what}: crane-run reports what happened, and names the log", said)
         return said
     finally:
         group.kill_all()
@@ -58,7 +58,7 @@ def crash_by(scenario, word, what):
 
 def body(scenario):
     said = crash_by(scenario, b"crash", "in its own code")
-    scenario.check("inside libcrane.so" not in said, "no word of libcrane.so", said)
+    scenario.check("inside libcrane.so" not in said, "libcrane.so is not mentioned", said)
     said = crash_by(scenario, b"call", "below a call")
     place = re.search(r"inside libcrane\.so: signal 11 for address 0x0+[0-9a-f]{2}, at \+0x", said)
     scenario.check(place is not None, "its place in libcrane.so is named", said)
@@ -66,7 +66,7 @@ def body(scenario):
     runtime = home / "runtime.log"
     scenario.check(runtime.is_file() and not runtime.is_symlink()
                    and "fault inside libcrane.so" in runtime.read_text(),
-                   "runtime.log stays beside server.log", str(list(home.iterdir())))
+                   "runtime.log remains next to server.log", str(list(home.iterdir())))
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs on disk are cut below checkpoints of a majority, and a group recovers from them.
 
-Three nodes by themselves with durability disk, redis in containers, clients that push unique ids.
-All nodes are killed at once when all stores have lost their beginning, then again with the memory
-of the replicas gone; every acknowledged id is there exactly once. A replica without checkpoints of
-its own takes another one's; when nobody has any it votes without a server, has one taken, and
-begins there.
-Then nodes are killed at each named place of cutting a log.
+Three nodes without crane-run, durability disk, redis in containers, clients that push unique ids.
+When all stores have been cut, all nodes are killed at once; then again, and the replicas' memory is
+removed. Every acknowledged id is there exactly once. A replica without its own checkpoints fetches
+another one's. If no replica has any, it votes without a server, has a checkpoint taken, and begins
+there.
+Then nodes are killed at each named fault point of cutting a log.
 """
 import pathlib
 import re
@@ -30,7 +30,7 @@ def places():
 
 
 class Pushing:
-    """Clients that push while the block runs; what they know is added to `sent` and `told`."""
+    """Clients that push while the block runs; their results are added to `sent` and `told`."""
 
     def __init__(self, group, name, sent, told):
         self.pushers = [Pusher(group, f"{name}.{i}") for i in range(CLIENTS)]
@@ -57,7 +57,7 @@ class Pushing:
 
 
 def fill(group):
-    """Makes the log longer by more than a megabyte; a change of leaders may cut it short."""
+    """Makes the log longer by more than a megabyte; a leader change may lose some of it."""
     client = h.Redis(group.port, 30, group.addresses[group.leader()])
     try:
         for n in range(FILLERS):
@@ -69,7 +69,7 @@ def fill(group):
 
 
 def checkpoint(group, number, unless=lambda: False):
-    """Of a follower; tried again where the group has just changed its leader."""
+    """Takes a checkpoint at a follower; repeats it if the group has just changed its leader."""
     def taken():
         if unless():
             return True
@@ -92,7 +92,7 @@ def firsts(group):
 
 
 def cut_all(group, pushing):
-    """Until every store begins later than it does now."""
+    """Waits until every store begins later than it does now."""
     before = firsts(group)
     for _ in range(6):
         covered = max(s["checkpoint"]["log_covered"] for s in group.statuses().values() if s)
@@ -104,7 +104,7 @@ def cut_all(group, pushing):
             pushing.more(1)
             return all(s and s["checkpoint"]["log_covered"] > covered
                        for s in group.statuses().values())
-        h.wait_until(told, 60, "all know what is covered")
+        h.wait_until(told, 60, "all replicas know what checkpoints cover")
         now = firsts(group)
         if all(n > b for n, b in zip(now, before)):
             return now
@@ -147,7 +147,8 @@ def kill_everything(scenario, group, sent, told, forget):
 
 
 def without_checkpoints(scenario, group, sent, told):
-    """One whose own are gone takes another's; when nobody has any, the leader has one taken."""
+    """A replica whose checkpoints are gone fetches another's; if no replica has any, the leader has
+    one taken."""
     number = next(i for i in range(3) if i != group.leader())
     own = group.dir / f"r{number}/checkpoints"
     group.stop_one(number, signal.SIGKILL)
@@ -158,16 +159,16 @@ def without_checkpoints(scenario, group, sent, told):
     h.wait_until(lambda: not group.leftovers() or group.live(), 30, "its server is gone")
     for place in group.dir.glob("r*/checkpoints"):
         shutil.rmtree(place)
-    with Pushing(group, "nobody has any", sent, told) as pushing:
+    with Pushing(group, "no checkpoint anywhere", sent, told) as pushing:
         begin_again(group)
         pushing.more()
     said = group.said(number)[group.begins[number]:]
     restored = group.status(number)["checkpoint"]["restored_at"]
     scenario.check(all(words in said for words in ("it votes, and restarts at the first checkpoint",
                                                    "this replica begins again"))
-                   and restored > 0, "when nobody has any it votes, and has one taken",
+                   and restored > 0, "without any checkpoint it votes, and has one taken",
                    f"{restored} {said}")
-    judge(scenario, group, sent, told, "when nobody has any")
+    judge(scenario, group, sent, told, "without any checkpoint")
 
 
 def at_every_place(scenario, group, sent, told):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A server's data last (--data): everything acknowledged is there after a stop in order, after a
-kill of everything, and after the loss of a replica's directory; never the machine's own directory
-is written, and never its changes are mixed in.
+"""A server's data lasts (--data): all that was acknowledged is there after an orderly stop, after
+everything is killed, and after a replica's directory is lost. The machine's own directory is never
+written, and later changes to it are never mixed in.
 
 redis with its append-only file, durability memory, then disk; slapd, durability memory.
 """
@@ -13,7 +13,7 @@ import _harness as h
 import _matrix as m
 
 CLIENTS = 3
-ANSWERS = 40   # per client, before something happens
+ANSWERS = 40   # per client, before a stop or a fault
 
 
 def serve(last, round_, answers=ANSWERS):
@@ -34,33 +34,34 @@ def says(scenario, last, words, what):
 
 
 def in_memory(scenario, kind):
-    """Durability memory: what the servers left in order is what the next start begins with."""
+    """Durability memory: the next start begins with the data that the servers left at an orderly
+    stop."""
     server = kind(m.place_of(scenario, kind), h.free_port())
     machines = d.digest_of(server.data)
     last = d.LastingGroup(scenario, server, disk=False)
     last.start()
     serve(last, 0)
     last.stop()
-    equal_on_all(scenario, last, "after a stop in order")
+    equal_on_all(scenario, last, "after an orderly stop")
     scenario.check(d.digest_of(server.data) == machines,
                    f"{server.name}: the machine's own directory was not written")
 
-    (server.data / "changed-later").write_text("by somebody")
+    (server.data / "changed-later").write_text("by another program")
     d.forget(last.dir, 1)
     last.start()
     says(scenario, last, ["has changed since", "replica 1 has none", "left it at log index"],
-         f"{server.name}: a change of the machine's directory, and a loss, are said")
+         f"{server.name}: a change of the machine's directory, and a loss, are reported")
     last.check("stopped, one replica's directory removed, started")
     serve(last, 1)
 
-    # One replica falls behind: the data of the others are taken.
+    # One replica falls behind: the others' data is taken.
     last.group.signal_server((last.group.leader() + 1) % 3, signal.SIGKILL)
     serve(last, 2)
     last.stop()
     last.start()
     last.check("one replica was killed before the stop")
     scenario.check(all(not (d.left_by(last.dir, i, server.data)).exists() for i in range(3)),
-                   f"{server.name}: what was left has become what all begin with")
+                   f"{server.name}: the data left by the others is now the start of all")
     last.stop()
     equal_on_all(scenario, last, "after the next stop")
     left = d.left_by(last.dir, 0, server.data)
@@ -69,22 +70,23 @@ def in_memory(scenario, kind):
 
 
 def killed_in_memory(scenario, kind):
-    """kill -9 of everything, durability memory: what the furthest server had written is there."""
+    """kill -9 of everything, durability memory: all data that the most advanced server wrote is
+    there."""
     server = kind(m.place_of(scenario, kind), h.free_port())
     last = d.LastingGroup(scenario, server, disk=False)
     last.start()
     serve(last, 0)
-    last.group.settle(30)   # all servers have written what was answered
+    last.group.settle(30)   # all servers have written all answered requests
     last.kill_everything()
     last.start()
     says(scenario, last, ["did not end in order", "--durability disk"],
-         f"{server.name}: what may be missing is said")
+         f"{server.name}: possible losses are reported")
     last.check("everything killed, durability memory")
     last.stop()
 
 
 def on_disk(scenario, kind):
-    """Durability disk, one option: everything acknowledged is there whatever happened."""
+    """Durability disk, one option: everything acknowledged is there after any kind of failure."""
     server = kind(m.place_of(scenario, kind), h.free_port())
     last = d.LastingGroup(scenario, server, disk=True)
     last.start()
@@ -107,7 +109,7 @@ def on_disk(scenario, kind):
     last.start()
     last.check("durability disk: one replica's directory removed, started")
     serve(last, 3)
-    last.check("durability disk: and it goes on")
+    last.check("durability disk: it continues")
     last.stop()
 
 
@@ -120,7 +122,7 @@ class DiskRedis(d.Redis):
 
 
 def written_elsewhere(scenario):
-    """A server that writes where nothing lasts: said at its first file, and at the end."""
+    """A server that writes where data does not last: reported at its first file, and at the end."""
     port = h.free_port()
     program = h.redis_program(port, "--dir", "/opt", "--dbfilename", "crane-test.rdb")
     with h.Group(scenario, program, port=port) as group:
@@ -129,11 +131,12 @@ def written_elsewhere(scenario):
         client("SAVE")
         client.close()
         h.wait_until(lambda: "which is gone when the group ends; to keep it: --data /opt"
-                     in group.log.read_text(), 10, "the first file is said")
+                     in group.log.read_text(), 10, "the first file is reported")
     said = group.log.read_text()
     scenario.check("gone with the group: 1 file" in said and "/opt" in said.split("gone with")[-1],
-                   "what is gone is said at the end", said[-1500:])
-    scenario.check(said.count("is gone when the group ends") == 1, "the first file is said once")
+                   "lost files are reported at the end", said[-1500:])
+    scenario.check(said.count("is gone when the group ends") == 1,
+                   "the first file is reported once")
 
 
 def body(scenario):

@@ -26,7 +26,7 @@ Alias /dav {work}/dav
 
 
 def dav_configuration(work, port, **more):
-    """Of an apache2 that takes PUTs below /dav; its directories are in `work`."""
+    """Configuration of an apache2 that accepts PUTs below /dav; its directories are in `work`."""
     for name in ("dav", "davlock"):
         (work / name).mkdir()
         (work / name).chmod(0o777)
@@ -34,7 +34,7 @@ def dav_configuration(work, port, **more):
 
 
 def rounds(scenario, port, count):
-    """What each GET answered: 'new', 'absent' or what else it was."""
+    """The answer to each GET: 'new', 'absent', or the answer itself."""
     seen = []
     for number in range(count):
         page = b"round %d\n" % number * 20
@@ -97,7 +97,8 @@ def body(scenario):
         seen = rounds(scenario, port, count)
         scenario.say(f"GET saw: {tally(seen)}")
         group.stop()
-        # The live check may stop a replica before an answer of its is different: its schedule is.
+        # The live check may stop a replica before one of its answers differs: its schedule already
+        # does.
         told = [group.diff("--prefix"), group.diff("--schedule", "--prefix")]
         scenario.check(any(status == 1 for status, _ in told), "by arrival the replicas diverge",
                        "\n".join(f"crane-diff: exit {status}\n{text}" for status, text in told))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server that never goes on after its first client: two threads lock two mutexes crosswise.
+// A server that stops after its first client: two threads lock two mutexes in opposite order.
 //
 //   deadlock_server PORT
 #include <netinet/in.h>

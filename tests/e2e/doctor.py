@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""crane-run doctor and crane-ctl doctor: on this machine as it is, and where root, LXC, CRIU, a
-privilege, memory, a directory or a port is missing, they say what that costs and how to mend it,
-end with their status, answer as the schema says, and leave nothing behind."""
+"""crane-run doctor and crane-ctl doctor run on this machine as it is, and where root, LXC, CRIU, a
+privilege, memory, a directory or a port is missing. They report what that costs and how to mend it,
+end with the matching status, answer as the schema requires, and leave nothing behind."""
 import json
 import os
 import pathlib
@@ -20,7 +20,7 @@ NOBODY = 65534
 
 
 class Doctor:
-    """What `crane-run doctor -o json` says."""
+    """The output of `crane-run doctor -o json`."""
 
     def __init__(self, scenario, *words, before=(), **environment):
         command = [*before, str(scenario.out / "crane-run"), "doctor", "-o", "json", *words]
@@ -38,14 +38,14 @@ class Doctor:
         return self.findings.get(area, {}).get("verdict")
 
     def says(self, area, verdict, seen, costs="", mend=""):
-        """Whether the finding has these words."""
+        """Whether the finding contains these words."""
         f = self.findings.get(area, {})
         return f.get("verdict") == verdict and seen in (f["seen"] or "") \
             and costs in (f["costs"] or "") and mend in (f["mend"] or "")
 
 
 def in_mounts(*lines):
-    """In a mount namespace of its own, where these lines of a shell have run."""
+    """In a new mount namespace, after a shell has run these lines in it."""
     script = "\n".join(["set -e", *lines, 'exec "$@"'])
     return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
 
@@ -74,7 +74,7 @@ def as_the_schema_says(scenario, answer, what):
                    and all(set(f) == inner for f in answer["findings"]),
                    f"{what}: JSON has the fields of the schema", str(answer)[:400])
     scenario.check(all((f["costs"] is None) == (f["verdict"] == "ok") for f in answer["findings"]),
-                   f"{what}: what is not ok says what it costs", str(answer))
+                   f"{what}: each finding that is not ok states its cost", str(answer))
 
 
 def here(scenario, place):
@@ -89,18 +89,18 @@ def here(scenario, place):
         scenario.check(doctor.verdict("container") == "ok", "a container was started", doctor.text)
         scenario.check(doctor.verdict("checkpoints") == "ok"
                        or "no CRIU" in doctor.findings["checkpoints"]["seen"],
-                       "CRIU dumped and restored a process, if there is one", doctor.text)
+                       "CRIU, if installed, dumped and restored a process", doctor.text)
     scenario.check(not left(place), "nothing is left", str(left(place)))
     done = subprocess.run([str(scenario.out / "crane-run"), "doctor", "--dir", str(place)],
                           stdout=subprocess.PIPE, text=True, timeout=120)
     lines = done.stdout.splitlines()
     scenario.check(done.returncode == doctor.status and len(lines) > 10
                    and lines[0].startswith("this machine can run groups"),
-                   "as a table: the verdict first, the same status", done.stdout)
+                   "as a table: the verdict is first, the status is the same", done.stdout)
 
 
 def words(scenario, place):
-    """What is typed wrongly, and programs that are called doctor."""
+    """Mistyped command lines, and programs that are called doctor."""
     run = str(scenario.out / "crane-run")
     for line, status, part in (("doctor --port 0", USAGE, "is not a port"),
                                ("doctor --prot 80", USAGE, "did you mean --port?"),
@@ -121,7 +121,7 @@ def ports(scenario, place):
     scenario.check(doctor.status == MISSING and doctor.verdict(f"port {free}") == "ok"
                    and doctor.says(f"port {number}", "missing", "Address already in use",
                                    "clients", "stop its owner"),
-                   "a taken port: 2, and a free one is told", doctor.text)
+                   "a taken port: 2, and a free one is suggested", doctor.text)
 
 
 def without_directory(scenario):
@@ -132,7 +132,7 @@ def without_directory(scenario):
 
 
 def alone(scenario, place):
-    """crane-run where the rest of Crane is not."""
+    """crane-run without the rest of Crane."""
     shutil.copy(scenario.out / "crane-run", place)
     done = subprocess.run([str(place / "crane-run"), "doctor", "--dir", str(place)],
                           stdout=subprocess.PIPE, text=True, timeout=120)
@@ -156,7 +156,7 @@ def as_nobody(scenario, place):
 
 
 def without_parts(scenario, place):
-    """Each lack is made in a mount namespace, or by a variable."""
+    """Each missing part is simulated in a mount namespace or by a variable."""
     library = library_of_lxc()
     doctor = Doctor(scenario, "--dir", str(place),
                     before=in_mounts(f"mount --bind /dev/null {shlex.quote(library)}"))
@@ -192,7 +192,7 @@ def without_parts(scenario, place):
 
 
 def killed(scenario, place):
-    """A doctor that is killed in the middle of its trial."""
+    """A doctor that is killed during its trial."""
     process = subprocess.Popen([str(scenario.out / "crane-run"), "doctor", "--dir", str(place)],
                                stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     h.wait_until(lambda: process.poll() is not None
@@ -218,12 +218,13 @@ def of_a_group(scenario):
         scenario.check(all(verdicts.get(area) == "ok" for area in
                            ("group", "unhooked calls", f"port {port}", "directory")),
                        "it knows the group's health, calls, port and directory", text)
-        scenario.check("lasting data" not in verdicts, "where nothing lasts no disk is judged",
+        scenario.check("lasting data" not in verdicts,
+                       "for a group whose data does not last no disk is judged",
                        text)
         as_the_schema_says(scenario, answer, "crane-ctl doctor")
         group.stop()
     status, text = h.ctl(scenario, "doctor", group.name)
-    scenario.check(status == NO_SUCH_GROUP, "of a group that is nowhere: 3", f"{status}: {text}")
+    scenario.check(status == NO_SUCH_GROUP, "for an unknown group: 3", f"{status}: {text}")
 
 
 def body(scenario):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Durability disk: all replicas of redis are killed at once, again and again, under RPUSH of unique
-ids; every acknowledged id is in the list exactly once afterwards, every other one at most once.
+"""Durability disk: all replicas of redis are killed at once, repeatedly, under RPUSH of unique ids.
+Every acknowledged id is in the list exactly once afterwards, every other id at most once.
 
-In every second round the memory of the replicas is taken away as well, as by a reboot. Printed, not
-asserted: how long it took until the group served again, with its log run again from the beginning.
+In every second round the memory of the replicas is removed as well, as by a reboot. Printed, not
+asserted: how long it took until the group served again, with its log replayed from the beginning.
 """
 import collections
 import shutil
@@ -21,7 +21,7 @@ KEY = "ids"
 
 
 class Pusher(threading.Thread):
-    """Pushes ids that nobody else pushes, each once, and remembers which were acknowledged."""
+    """Pushes ids that no other pusher pushes, each once, and remembers which were acknowledged."""
 
     def __init__(self, group, name):
         super().__init__(daemon=True)

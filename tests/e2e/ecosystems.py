@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Servers without a profile, one from each of five ecosystems: gunicorn (processes that fork from
-a master, threads of Python in each), node (worker_threads, each with an event loop of its own),
-Java (a pool of threads beside those of the virtual machine), mosquitto (one loop for all
-clients), varnish (a child that loads what gcc compiled). Eight clients, a kill of the leader's
-node, eight more."""
+"""Servers without a profile, one from each of five ecosystems: gunicorn (processes that fork from a
+master, Python threads in each), node (worker_threads, each with its own event loop), Java (a thread
+pool next to the virtual machine's threads), mosquitto (one loop for all clients), varnish (a child
+that loads code compiled by gcc). Each serves eight clients, loses the leader's node, and serves
+eight more."""
 import platform
 
 import _harness as h

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A computation without end, of a program that is not known, does not stop the server.
-
-Its thread takes no turn at which it could get a tick point, so all replicas begin again before it,
-by the newest checkpoint or all inputs, and run it in time slices: others are answered, its client
-waits on at its connection, and a replica that is lost meanwhile returns. So does a server that
-waits in a loop before it serves.
+"""An endless computation of an unknown program does not stop the server.
+Its thread takes no turn at which it could get a tick point. So all replicas restart from before it,
+from the newest checkpoint or by replaying all inputs, and run it in time slices. Other clients are
+answered, the computation's client keeps waiting on its connection, and a replica lost meanwhile
+returns. The same holds for a server that waits in a loop before it serves.
 """
 import shutil
 import signal
@@ -19,7 +18,7 @@ SECONDS = 240
 
 
 class Waiting:
-    """A client whose request is answered when another one says so."""
+    """A client whose request is answered when another client sends "free"."""
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), SECONDS)
         self.lines = self.socket.makefile()
@@ -57,15 +56,15 @@ def computes_on(scenario, name, replicas=3, before=None, meanwhile=None):
         waiting = Waiting(port)
         if meanwhile:
             meanwhile(group)
-        h.wait_until(lambda: answers(port), SECONDS, f"{name}: others are answered")
-        scenario.check(c.line(port, "free") == "pong", f"{name}: others are answered")
-        if replicas > 1:   # a replica that is alone keeps no client over the end of its node
+        h.wait_until(lambda: answers(port), SECONDS, f"{name}: other clients are answered")
+        scenario.check(c.line(port, "free") == "pong", f"{name}: other clients are answered")
+        if replicas > 1:   # a single replica keeps no client when its node ends
             scenario.check(waiting.answer() == "freed", f"{name}: its client gets its answer")
         group.settle(120)
         points = [s["tick_points"] for s in group.statuses().values()]
         scenario.check(min(points) > 0, f"{name}: a tick point counts", str(points))
         scenario.check(replicas == 1 or not group.alarm(), f"{name}: all replicas agree")
-    if replicas == 1 or before:   # a recording ends where its replica begins at a checkpoint
+    if replicas == 1 or before:   # a recording ends where its replica restarts from a checkpoint
         return
     c.check_histories(scenario, group, name)
 
@@ -73,7 +72,7 @@ def computes_on(scenario, name, replicas=3, before=None, meanwhile=None):
 def spins_first(scenario):
     port = h.free_port()
     with h.Group(scenario, [program(scenario, "spins"), str(port), "spins"], port=port) as group:
-        scenario.check(answers(port), "spins: a server that waits in a loop first serves")
+        scenario.check(answers(port), "spins: a server that first waits in a loop serves")
         group.settle(60)
 
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills and stops replicas of redis under an INCR load: no lost acknowledged write, no divergence.
 
-Printed, not asserted: the time from the fault to the first new answer: on a connection opened after
-it when the leader is hit, to a request sent after it when a follower is.
+Printed, not asserted: the time from the fault to the first new answer. If the leader is hit, it is
+an answer on a connection opened after the fault; if a follower is hit, an answer to a request sent
+after it.
 """
 import contextlib
 import os
@@ -19,7 +20,7 @@ class Round:
 
     def __init__(self, scenario, group, load):
         self.scenario, self.group, self.load = scenario, group, load
-        self.killed = None   # replica that may have less recorded
+        self.killed = None   # the replica that may have recorded less
 
     def fault_at(self, act, leader=True):
         since = time.monotonic()
@@ -45,7 +46,7 @@ def kill_follower(r):
 
 
 def pause(r, number, seconds, leader):
-    """SIGSTOP of a node and of its server's processes; SIGCONT after `seconds` of service."""
+    """SIGSTOP to a node and its server's processes; SIGCONT after `seconds` of service."""
     replica = r.group.replica(number)
     pids = [replica["node_pid"]] + h.descendants([replica["server_pid"]])
 
@@ -69,7 +70,7 @@ def stop_follower(r):
 
 
 def stop_leader(r):
-    leader = r.killed = r.group.leader()  # the next one kills it, to take its clients over
+    leader = r.killed = r.group.leader()  # the next leader kills it, to take its clients over
     view = (r.group.status(leader) or {}).get("view", 0)
     since = pause(r, leader, 2, True)
 
@@ -90,7 +91,7 @@ FAULTS = {
 
 
 def one_round(scenario, name, fault, kills):
-    """Seconds without service; checks are made by the caller from what is returned."""
+    """Returns the seconds without service; the caller checks the rest of what is returned."""
     port = h.free_port()
     with h.Group(scenario, h.redis_program(port), port=port, record=True) as group:
         h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
@@ -138,4 +139,4 @@ def body(scenario):
 
 
 h.tell("faults", body, rounds={"type": int, "default": 0},
-       only={"default": "", "help": "faults whose name holds this"})
+       only={"default": "", "help": "only faults whose name contains this"})

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replicas on unlike file systems are one: ext4 with blocks of 1 KB, ext4 with 4 KB, and xfs, btrfs
-or tmpfs. redis with an append-only file, apache2 and slapd, each under clients; what they answer
-and how they are scheduled is equal."""
+"""Replicas on different file systems behave the same: ext4 with blocks of 1 KB, ext4 with 4 KB, and
+xfs, btrfs or tmpfs. redis with an append-only file, apache2 and slapd, each under clients; their
+answers and schedules are equal."""
 import _file_systems as f
 import _harness as h
 import _matrix as m
@@ -33,7 +33,7 @@ def one_server(scenario, kind, kinds):
 
 def body(scenario):
     kinds = f.three(scenario)
-    scenario.say(f"the replicas lie on {', '.join(kinds)}")
+    scenario.say(f"the replicas are on {', '.join(kinds)}")
     for kind in SERVERS:
         try:
             h.need(*kind.programs)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """GOAL: a group reads one state of its machine's files (FILES-2), whatever is installed meanwhile.
-METHOD: redis as a package has it (a program below /usr, settings in /etc); both are replaced as
-dpkg does it while the group runs, then lost replicas recover, by their log and by CRIU, and the
-group is upgraded, with a program that comes up and with one that does not.
-CHECKS: a replica that recovers has the program and settings of before and agrees; status says that
-newer ones are there; after crane-ctl upgrade every server has the new ones; a program that does not
-come up is rolled back to the state before; a stop and a start of a group that lasts change nothing.
+METHOD: redis as a package installs it (a program below /usr, settings in /etc). Both are replaced
+as dpkg does it, while the group runs. Then lost replicas recover, by their log and by CRIU, and the
+group is upgraded, with a program that starts and with one that does not.
+CHECKS: a recovered replica has the old program and settings and agrees; status reports newer ones;
+after crane-ctl upgrade every server has the new ones; a program that does not start is rolled back
+to the previous state; a stop and a start of a lasting group change nothing.
 """
 import contextlib
 import os
@@ -80,7 +80,7 @@ def holds(scenario):
         with h.Group(scenario, program, port=port, options=["--checkpoint-every", "3600"]) as group:
             set_some(port, 0, 20)
             status, text = control(group, "status", group.name)
-            scenario.check("files:" not in text, "status says nothing while nothing is newer", text)
+            scenario.check("files:" not in text, "status is silent while no file is newer", text)
             another_build()
             configure(port, 2002)
             after = PROGRAM.stat().st_size
@@ -89,37 +89,40 @@ def holds(scenario):
                            "status says that newer files are there", text)
             recover(group, 1 - min(group.leader(), 1))
             set_some(port, 20, 20)
-            is_whole(scenario, group, "a replica that ran its log again has the program of before",
+            is_whole(scenario, group, "a replica that replayed its log has the old program",
                      before)
             checkpoint(group, (group.leader() + 1) % 3)
             for number in range(3):
                 recover(group, number)
             set_some(port, 40, 20)
-            is_whole(scenario, group, "so have those that recovered from a checkpoint", before)
-            scenario.check(clients_of(port) == b"1001", "and its settings")
+            is_whole(scenario, group,
+                     "replicas that recovered from a checkpoint have the old program", before)
+            scenario.check(clients_of(port) == b"1001", "they have the old settings")
 
             status, text = control(group, "upgrade", group.name, "--yes")
             scenario.check(status == 0 and str(PROGRAM) in text and str(SETTINGS) in text,
-                           "an upgrade takes the new files, and names them", text)
+                           "an upgrade uses the new files, and names them", text)
             set_some(port, 60, 20)
-            is_whole(scenario, group, "after it every server is of the new build", after)
-            scenario.check(clients_of(port) == b"2002", "and reads the new settings")
+            is_whole(scenario, group, "after the upgrade every server is of the new build", after)
+            scenario.check(clients_of(port) == b"2002", "every server reads the new settings")
             recover(group, (group.leader() + 1) % 3)
-            is_whole(scenario, group, "a replica that recovers passes from one to the other", after)
+            is_whole(scenario, group, "a recovered replica changes from the old to the new files",
+                     after)
             status, text = control(group, "upgrade", group.name, "--yes")
             scenario.check(status == 5 and "nothing has to end" in text,
-                           "an upgrade to what there is is refused", text)
+                           "an upgrade to the current files is refused", text)
 
             replace(PROGRAM, pathlib.Path(shutil.which("false")).read_bytes())
             status, text = control(group, "upgrade", group.name, "--yes", "--seconds", "5")
-            scenario.check(status == 8, "a program that does not come up is rolled back", text)
-            is_whole(scenario, group, "and the one before runs", after)
+            scenario.check(status == 8, "a program that does not start is rolled back", text)
+            is_whole(scenario, group, "the previous program runs", after)
             recover(group, (group.leader() + 1) % 3)
-            is_whole(scenario, group, "also where the log is run again", after)
+            is_whole(scenario, group, "the previous program runs also after a replay of the log",
+                     after)
 
 
 def lasts(scenario):
-    """A group that lasts, stopped and started."""
+    """A lasting group, stopped and started."""
     port = h.free_port()
     with installed(port):
         before = PROGRAM.stat().st_size
@@ -133,7 +136,7 @@ def lasts(scenario):
         group.start()
         with contextlib.ExitStack() as end:
             end.push(group.__exit__)
-            is_whole(scenario, group, "a group that was stopped goes on with its files", before)
+            is_whole(scenario, group, "a group that was stopped continues with its files", before)
             said = group.log.read_text(errors="replace")
             scenario.check("continues with this machine's programs and /etc as they were" in said,
                            "and crane-run says so", said)

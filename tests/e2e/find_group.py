@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""crane-ctl finds the groups of this machine without being told their directory."""
+"""crane-ctl finds the groups of this machine without --dir."""
 import json
 
 import _harness as h
@@ -22,7 +22,7 @@ def body(scenario):
         row = listed(scenario).get(group.name, {})
         scenario.check(row.get("directory") == str(group.home / group.name)
                        and row.get("state") == "well" and row.get("answering") == 3,
-                       "crane-ctl list shows it, how it is, and where", str(row))
+                       "crane-ctl list shows the group, its state and its place", str(row))
         status, text = h.ctl(scenario, "status", group.name)
         scenario.check(status == 0 and group.name in text, "status finds it", f"{status}: {text}")
         status, text = h.ctl(scenario, "member", "list", group.name)
@@ -30,14 +30,14 @@ def body(scenario):
         status, text = h.ctl(scenario, "status", "no-such-group")
         scenario.check(status == NO_SUCH_GROUP and "/run/crane" in text
                        and "crane-ctl list" in text,
-                       "of one that is nowhere it says where it looked", f"{status}: {text}")
+                       "for an unknown group it reports where it looked", f"{status}: {text}")
         status, text = h.ctl(scenario, "--dir", str(scenario.work / "elsewhere"), "status",
                              group.name)
-        scenario.check(status == NO_SUCH_GROUP and "elsewhere" in text, "--dir: only there",
-                       f"{status}: {text}")
+        scenario.check(status == NO_SUCH_GROUP and "elsewhere" in text,
+                       "with --dir it looks only there", f"{status}: {text}")
         group.stop()
     status, text = h.ctl(scenario, "status", group.name)
-    scenario.check(status == NO_SUCH_GROUP, "one that has ended is found no more",
+    scenario.check(status == NO_SUCH_GROUP, "a group that has ended is no longer found",
                    f"{status}: {text}")
 
 

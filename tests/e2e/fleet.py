@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What places groups on a fleet: the scripts are clean; the manifests are what the schema of
-Kubernetes wants; the entry script makes the same group.toml in each pod, and a pod that is lost
-with its memory and its address comes back; the OCF agent passes ocf-tester. With --full the image
-is built, and serves."""
+"""Deployment of groups on a fleet: the scripts are clean; the manifests match the schema of
+Kubernetes; the entry script makes the same group.toml in each pod, and a pod that loses its memory
+and its address comes back; the OCF agent passes ocf-tester. With --full the image is built, and
+serves."""
 import os
 import pathlib
 import re
@@ -22,14 +22,14 @@ KUSTOMIZED = ("base", "privileged", "rdma")
 
 
 def run(*words, seconds=120, **more):
-    """(status, what it said)."""
+    """(status, output)."""
     done = subprocess.run([str(w) for w in words], stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.STDOUT, timeout=seconds, **more)
     return done.returncode, done.stdout
 
 
 def part(name, body, *arguments):
-    """A part that lacks its tool is skipped by name; the others run."""
+    """Runs a part; if its tool is missing, the part is skipped by name, and the others run."""
     try:
         body(*arguments)
     except h.CannotRun as cause:
@@ -46,20 +46,20 @@ def scripts(scenario):
 # --- Kubernetes ---------------------------------------------------------------------------------
 
 def validator(scenario):
-    """kubernetes-validate, which has the schemas with it; PyPI's, in the build tree."""
+    """kubernetes-validate, which includes the schemas; from PyPI, in the build tree."""
     place = scenario.out / "kubernetes-validate"
     program = place / "bin/kubernetes-validate"
     if not program.exists():
         run("python3", "-m", "venv", place)
         status, said = run(place / "bin/pip", "install", "-q", "kubernetes-validate", seconds=100)
         if status != 0:
-            raise h.CannotRun(f"kubernetes-validate cannot be had: {said.splitlines()[-1:]}")
+            raise h.CannotRun(f"kubernetes-validate cannot be installed: {said.splitlines()[-1:]}")
     return program
 
 
 def rendered(scenario, name):
     status, said = run("kubectl", "kustomize", FLEET / "kubernetes" / name)
-    if not scenario.check(status == 0, f"kustomize takes {name}", said):
+    if not scenario.check(status == 0, f"kustomize accepts {name}", said):
         return None
     path = scenario.work / f"{name}.yaml"
     path.write_text(said)
@@ -75,7 +75,7 @@ def manifests(scenario):
             continue
         for version in VERSIONS:
             status, said = run(program, "--strict", "-k", version, path)
-            scenario.check(status == 0, f"{name} is of Kubernetes' schema {version}", said)
+            scenario.check(status == 0, f"{name} matches Kubernetes' schema {version}", said)
         check_numbers(scenario, name, path.read_text())
     wrong = scenario.work / "wrong.yaml"
     wrong.write_text((scenario.work / "base.yaml").read_text().replace("serviceName", "service"))
@@ -83,7 +83,7 @@ def manifests(scenario):
 
 
 def check_numbers(scenario, name, text):
-    """What is said in two places is the same."""
+    """Values that occur in two places are the same."""
     if name == "rdma":
         return
     pods = re.search(r"CRANE_REPLICAS\s+value: \"(\d+)\"", text).group(1)
@@ -93,14 +93,14 @@ def check_numbers(scenario, name, text):
 
 
 def in_manifest(name, key):
-    """A text that a manifest holds below `key: |`."""
+    """The text in a manifest below `key: |`."""
     text = (FLEET / "kubernetes" / name).read_text()
     block = re.search(rf"^( *){re.escape(key)}: \|\n((?:\1 +.*\n|\n)+)", text, re.M).group(2)
     return textwrap.dedent(block)
 
 
 def groups_files(scenario):
-    """crane-node reads the files in the manifests: all that it lacks is the secret."""
+    """crane-node reads the files in the manifests: only the secret is missing."""
     for name, key in (("base/config.yaml", "group.toml"), ("rdma/group.yaml", "shop.toml"),
                       ("privileged/kustomization.yaml", "group.toml")):
         text = in_manifest(name, key)
@@ -111,7 +111,7 @@ def groups_files(scenario):
         file.write_text(text)
         status, said = run(scenario.out / "crane-node", "--config", file, "--replica", "0")
         scenario.check(status == 119 and "/secret" in said,
-                       f"crane-node understands the group's file of {name}", f"{status}: {said}")
+                       f"crane-node accepts the group's file of {name}", f"{status}: {said}")
 
 
 def proxy(scenario):
@@ -119,7 +119,7 @@ def proxy(scenario):
     path = scenario.work / "haproxy.cfg"
     path.write_text(in_manifest("base/leader.yaml", "haproxy.cfg"))
     status, said = run("haproxy", "-c", "-f", path)
-    scenario.check(status == 0, "haproxy takes the leader's configuration", said)
+    scenario.check(status == 0, "haproxy accepts the leader's configuration", said)
 
 
 # --- the entry script ---------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def entry_refuses(scenario):
         scenario.check(found == status and word in said, f"the entry script refuses {change}",
                        f"{found}: {said}")
     found, said = run(ENTRY, "echo", "a program", env={"PATH": os.environ["PATH"]})
-    scenario.check((found, said) == (0, "a program\n"), "it runs a program that is named")
+    scenario.check((found, said) == (0, "a program\n"), "it runs a named program")
 
 
 def pods(scenario):
@@ -190,14 +190,15 @@ def pods_serve(scenario, group):
 
 
 def lead(scenario, group, number):
-    """What came back holds what was written while it was away: it leads, and answers itself."""
+    """A replica that came back has the data written while it was away: it leads, and its own server
+    answers."""
     def leads():
         run(scenario.out / "crane-ctl", "--dir", group.state, "leader", "transfer", group.name,
             "--to", number)
         return group.leader() == number
     h.wait_until(leads, 60, f"replica {number} leads")
     heard = [group.redis(number, number, "GET", who) for who in ("key", "a follower", "the leader")]
-    scenario.check(heard == ["kept", "lost", "lost"], "and holds all that was answered", str(heard))
+    scenario.check(heard == ["kept", "lost", "lost"], "it has all acknowledged data", str(heard))
 
 
 # --- Pacemaker ----------------------------------------------------------------------------------
@@ -254,15 +255,15 @@ def agent_moves_the_lead(scenario, group, agent):
     status, said = agent.does("promote", timeout="30000")
     scenario.check(status == 0 and agent.does("monitor")[0] == 8, "promoted, it leads", said)
     scenario.check(agent.does("monitor", promoted_max="0", master_max="0")[0] == 0,
-                   "a leader is well where the clone is not promotable")
+                   "a leader is healthy if the clone is not promotable")
     status, said = agent.does("notify", notify_type="pre", notify_operation="promote",
                               notify_promote_uname=" gamma ")
     scenario.check(status == 0 and group.leader() == 2 and agent.does("monitor")[0] == 0,
-                   "before another node is promoted it hands the lead to that one", said)
+                   "before another node is promoted the leader transfers the lead to it", said)
     pid = next((group.home / "rsctmp").glob("*.pid")).read_text().strip()
     os.kill(int(pid), 9)
     h.wait_until(lambda: agent.does("monitor")[0] == 7, 20, "a node that was killed is not running")
-    scenario.check(agent.does("start")[0] == 0, "and starts again")
+    scenario.check(agent.does("start")[0] == 0, "the agent starts it again")
 
 
 def agent_refuses(scenario, agent):
@@ -277,7 +278,7 @@ def agent_refuses(scenario, agent):
     broken.write_text("[group]\n")
     agent.does("stop")
     found, said = agent.does("start", {"config": str(broken), "nodes": "", "replica": "0"})
-    scenario.check(found == 6 and "ended with 118" in said, "the agent says what the node says",
+    scenario.check(found == 6 and "ended with 118" in said, "the agent reports the node's error",
                    f"{found}: {said}")
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Flow control (proxy/replica/role/flow_control.h): while both followers are slow, clients of the
-leader wait for the faster one; with --lag 0 they do not. While both are stopped clients are served,
-also when the log since the newest checkpoint fills the ring, as none can be taken (KEEP-1)."""
+"""Flow control (proxy/replica/role/flow_control.h): while both followers are slow, the leader's
+clients wait for the faster one; with --lag 0 they do not. While both are stopped, clients are
+served, also when the log since the newest checkpoint fills the ring, because no checkpoint can be
+taken (KEEP-1)."""
 import contextlib
 import os
 import signal
@@ -12,8 +13,8 @@ import time
 
 import _harness as h
 
-ON_SECONDS, OFF_SECONDS = 0.005, 0.2   # how a slow server runs
-AHEAD = 2000   # entries that no limit of 50 ms would let a follower lack for long
+ON_SECONDS, OFF_SECONDS = 0.005, 0.2   # duty cycle of a slow server
+AHEAD = 2000   # entries; a limit of 50 ms never lets a follower lag this much for long
 
 
 class Slow(threading.Thread):
@@ -44,16 +45,16 @@ def waited(group):
 
 
 def ahead(group):
-    """By how many entries the leader's server is ahead of the faster follower's."""
+    """How many entries the leader's server is ahead of the faster follower's."""
     said = group.statuses()
     leader = group.leader()
     return said[leader]["applied"] - max(s["applied"] for n, s in said.items() if n != leader)
 
 
 def loaded(scenario, lag, enough):
-    """Load with two slow followers until `enough` says so; the group ends equal."""
+    """Load with two slow followers until `enough` returns true; the group ends equal."""
     port, what = h.free_port(), f"--lag {lag}"
-    options = ["--lag", str(lag), "--checkpoint-every", "0"]   # CRIU minds what is stopped
+    options = ["--lag", str(lag), "--checkpoint-every", "0"]   # CRIU fails on stopped processes
     with h.Group(scenario, h.redis_program(port), port=port, record=True, options=options) as group:
         leader = group.leader()
         pids = [group.status(n)["server_pid"] for n in range(3) if n != leader]
@@ -80,7 +81,7 @@ def stopped(scenario):
     """More than the ring holds is written while no follower's server runs."""
     port = h.free_port()
     with h.Group(scenario, h.redis_program(port), port=port, options=["--ring-mb", "16"]) as group:
-        h.wait_until(group.may_lose_one, 60, "one may be lost")
+        h.wait_until(group.may_lose_one, 60, "the group can lose a replica")
         leader = group.leader()
         log = group.dir / f"r{leader}/node.log"
         pids = [pid for n in range(3) if n != leader
@@ -110,7 +111,7 @@ def body(scenario):
     scenario.check(ms > 0, "--lag 50: clients wait for two slow followers")
     entries, ms = loaded(scenario, 0, lambda group: ahead(group) > AHEAD and
                          (ahead(group), waited(group)))
-    scenario.check(ms == 0, f"--lag 0: the leader was ahead by {entries} entries, nobody waited",
+    scenario.check(ms == 0, f"--lag 0: the leader was ahead by {entries} entries, no client waited",
                    f"{ms} ms")
     if h.can_contain():
         stopped(scenario)

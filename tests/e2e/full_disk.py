@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Servers whose file system is full say what they say natively, and keep what they acknowledged.
-
-Each one runs with its clients in one shell on a tmpfs of a few megabytes, natively and under
-crane-solo, both in a mount namespace of their own. What clients are told and what is on the disk
-afterwards must be the same; when there is room again the server starts, and has every write that
-it acknowledged, and none that it refused.
-
-In a group no server is told (ROOM-4): apache2 takes PUTs while the disk of the replica that leads,
-or the one that all share, is full.  No PUT is refused; status says who waits for room; another
-replica leads, or clients wait; when there is room all go on, with every page, and are equal.
+"""With a full file system servers report the same as natively, and keep what they acknowledged.
+Each server runs with its clients in one shell on a tmpfs of a few megabytes, natively and under
+crane-solo, each in its own mount namespace. The answers to clients and the content of the disk
+afterwards must be the same. When there is room again, the server starts, has every write that it
+acknowledged, and none that it refused.
+In a group the server does not see a full disk (ROOM-4): apache2 takes PUTs while the leader's disk,
+or the disk shared by all, is full. No PUT is refused; status reports which replicas wait for room;
+another replica leads, or clients wait. When there is room, all continue, have every page, and are
+equal.
 """
 import os
 import pathlib
@@ -25,10 +24,10 @@ from dav_race import dav_configuration
 from room import fill, node_pids
 
 LIMIT = 150  # seconds for one run
-# Of groups: bytes of a disk, and what is left of it; bytes of a page.
+# For groups: bytes of a disk, and the bytes left free on it; bytes of a page.
 DISK, ROOM, PAGE = 64 << 20, 2 << 20, 20000
-# Each script has $place, the full file system, and $work, where there is room, as $1 and $2; it
-# prints what clients saw.  $place/fill makes room when it is removed.
+# Each script gets $place, the full file system, and $work, where there is room, as $1 and $2. It
+# prints what clients saw. Removing $place/fill makes room.
 HEAD = """
 place=$1 work=$2
 await() { until "$@" >/dev/null 2>&1; do kill -0 $pid || exit 1; done; }
@@ -122,7 +121,7 @@ serve
 [ $(ask 'select count(*) from t') = $((last + 1)) ] && echo "all are there"
 kill -INT $pid; wait $pid; echo "ended $?"
 """
-# InnoDB: its logs are as long as they get from the start, so that only tables find no room.
+# InnoDB's logs have their full size from the start, so that only tables find no room.
 MARIADB = HEAD + """
 ask() { mariadb --no-defaults -S $work/socket -u root -N -B -e "$1" d 2>&1; }
 serve() {
@@ -146,7 +145,7 @@ echo "kept $(ask 'select count(*) from t where n < 10000'), of $(ask 'select cou
 ask 'check table t extended'
 kill $pid; wait $pid; echo "ended $?"
 """
-# PUTs of files that have no room, beside an access log that has none.
+# PUTs of files for which there is no room; the access log has none, either.
 APACHE_DAV = HEAD + """
 . /etc/apache2/envvars
 APACHE_RUN_DIR=$work APACHE_LOCK_DIR=$work APACHE_LOG_DIR=$work APACHE_PID_FILE=$work/pid
@@ -184,7 +183,7 @@ CustomLog ${place}/access common
 
 
 class Place:
-    """Where one run has its full file system."""
+    """The full file system of one run."""
 
     def __init__(self, scenario, name, kilobytes, room, user=None, before=":"):
         self.work = scenario.work / name
@@ -210,7 +209,7 @@ exec "$@" """
 
 
 def run(place, runner, script):
-    """What it printed, and its standard error."""
+    """Its output, and its standard error."""
     done = subprocess.run(place.command(runner, script), capture_output=True, text=True,
                           errors="replace", timeout=LIMIT, check=False, stdin=subprocess.DEVNULL)
     return f"{done.stdout}status {done.returncode}\n", done.stderr
@@ -226,7 +225,7 @@ def compare(scenario, name, text, kilobytes, room, **more):
     for mode, runner in runs.items():
         said[mode], errors = run(Place(scenario, f"{name}-{mode}", kilobytes, room, **more), runner,
                                  script)
-        scenario.check(said[mode] == said["natively"], f"{name}, {mode}: as natively",
+        scenario.check(said[mode] == said["natively"], f"{name}, {mode}: same as natively",
                        f"{said['natively']}---\n{said[mode]}{errors[-2000:]}")
     for line in said["natively"].splitlines():
         scenario.say(f"    {line}")
@@ -243,7 +242,8 @@ def postgresql(scenario):
     become = "setpriv --reuid=postgres --regid=postgres --clear-groups"
     compare(scenario, "postgresql", POSTGRESQL.replace("BIN", str(folder)), 48 << 10, 6 << 10,
             user="postgres",
-            # Its log elsewhere: where that finds no room it panics, and is never as natively.
+            # Its log is elsewhere: without room for the log it panics, and never behaves as
+            # natively.
             before=f"{become} {folder}/initdb -D {{place}}/data -X {{work}}/wal -U u -A trust"
                    " --wal-segsize=1 >/dev/null")
 
@@ -269,7 +269,7 @@ def apache(scenario):
 
 
 class SmallDisks(h.Group):
-    """Its directory on one tmpfs, or each replica's on its own."""
+    """Its directory is on one tmpfs, or each replica's on its own."""
 
     def __init__(self, *arguments, shared, **more):
         super().__init__(*arguments, **more)
@@ -281,7 +281,7 @@ class SmallDisks(h.Group):
             disk.mkdir(parents=True, exist_ok=True)
             why = told(["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=755", "none", disk])
             if why:
-                raise h.CannotRun(f"no file system of its own: {why}")
+                raise h.CannotRun(f"no separate file system: {why}")
             self.mounted.append(disk)
         super().launch()
 
@@ -297,7 +297,7 @@ class SmallDisks(h.Group):
 
 
 class Putter(threading.Thread):
-    """PUTs of one page after the other, each answered before the next."""
+    """PUTs of one page after another, each answered before the next."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -320,7 +320,7 @@ def has_pages(port, count):
 
 
 def in_a_group(scenario, shared):
-    what = "one full disk of all" if shared else "the leader's disk is full"
+    what = "one full disk for all" if shared else "the leader's disk is full"
     work, port = scenario.work / f"group-{shared}", h.free_port()
     work.mkdir(mode=0o755)
     program = ["apache2", "-f", str(dav_configuration(work, port))]
@@ -340,11 +340,11 @@ def in_a_group(scenario, shared):
             h.wait_until(lambda: len(putter.answers) > done + 20, 60, f"{what}: clients are served")
             scenario.check(group.leader() != leads, f"{what}: another replica leads")
         status, text = h.ctl(scenario, "--dir", str(group.home), "status", group.name)
-        scenario.check("waits for room on a disk" in text and status, f"{what}: status says so",
+        scenario.check("waits for room on a disk" in text and status, f"{what}: status reports it",
                        f"{status}: {text}")
         full.unlink()
         done = len(putter.answers)
-        h.wait_until(lambda: len(putter.answers) > done + 20, 60, f"{what}: it goes on")
+        h.wait_until(lambda: len(putter.answers) > done + 20, 60, f"{what}: it continues")
         putter.stopping.set()
         putter.join(120)
         refused = [a for a in putter.answers if b" 201 " not in a]

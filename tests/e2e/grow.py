@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Members come and go under load: redis over tcp, three members of five places. Two are added
-(learners first, promoted when they have caught up), a follower is removed, then the leader: 3, 5,
-4, 3 members. No acknowledged id is lost; connections break only when the leader is removed, each
-once; the members' outputs are equal in the end, DEBUG DIGEST among them.
+"""Members are added and removed under load: redis over tcp, three members of five places. Two are
+added (first as learners, promoted when they have caught up), then a follower is removed, then the
+leader: 3, 5, 4, 3 members. No acknowledged id is lost. Connections break only when the leader is
+removed, each once. At the end the members' outputs, including DEBUG DIGEST, are equal.
 
 Printed, not asserted: throughput, and its worst 100 ms. --plot FILE draws it (DARE, Figure 9a).
 
-An added replica's server runs all inputs since the group's start: the others' logs must still hold
-them (128 MiB each), or, with --durability disk, their stores.
+An added replica's server runs all inputs since the group's start: the others' logs (128 MiB each),
+or with --durability disk their stores, must still hold them.
 """
 import collections
 import os
@@ -26,7 +26,7 @@ LEFT_GROUP = 71   # a node's exit status
 
 
 def roles(group):
-    """What the leader says: {replica: its part}, once no change is under way."""
+    """{replica: its role} as the leader reports it, once no change is in progress."""
     said = group.status(group.leader())
     if not said or said["role"] != "leader" or said["changing_members"]:
         return None
@@ -34,7 +34,7 @@ def roles(group):
 
 
 class Change:
-    """One line of the operator's, when it began and when the group had carried it out."""
+    """One command of the operator, when it began and when the group had carried it out."""
 
     def __init__(self, name, begin, end):
         self.name, self.begin, self.end = name, begin, end
@@ -45,10 +45,10 @@ class Scenario:
         self.scenario, self.group, self.load, self.hold = scenario, group, load, hold
         self.changes = []
         self.first_view = group.status(group.leader())["view"]   # before there is load
-        self.elections = 0   # that nobody asked for
+        self.elections = 0   # that the scenario did not cause
 
     def ask(self, *words):
-        """crane-ctl member ..., again while the group is busy with what was asked before."""
+        """crane-ctl member ..., repeated while the group is busy with the previous request."""
         said = []
 
         def done():
@@ -77,16 +77,16 @@ class Scenario:
         self.changes.append(Change(name, begin, time.monotonic()))
 
     def caught_up(self, number):
-        """An added replica may lead only once its server has done what the others' have."""
+        """An added replica may lead only when its server has run what the others' have run."""
         end = self.group.status(self.group.leader())["applied"]
 
         def done():
             said = self.group.status(number)
             return said is not None and said["applied"] >= end
-        h.wait_until(done, 120, f"replica {number} has run the inputs of before")
+        h.wait_until(done, 120, f"replica {number} has run the earlier inputs")
 
     def pause(self):
-        """Undisturbed service between two changes, to be seen in the plot."""
+        """Undisturbed service between two changes, visible in the plot."""
         end = time.monotonic() + self.hold
         self.load.progress()
         h.wait_until(lambda: time.monotonic() >= end, self.hold + 10, "time passes")
@@ -157,20 +157,20 @@ def tell_figures(scenario, load, changes):
 
 
 def check_breaks(scenario, load, change, elections):
-    """Connections lead to the leader: they break when it is removed, each once. A busy machine may
-    make the group elect another one as well, which is told, and a failure of the full scenario,
-    which     has the machine to itself: connections break then, too."""
+    """Connections lead to the leader: they break when it is removed, each once. On a busy machine
+    the group may also elect another leader, and connections break then, too. That is printed; it
+    fails only the full scenario, which has the machine to itself."""
     served = collections.Counter(b.client for b in load.breaks if b.served)
     if elections == 0 or scenario.full:
         others = [b for b in load.breaks if not change.begin <= b.at <= change.end]
         scenario.check(elections == 0 and not others,
                        "connections broke only while the leader was removed",
-                       f"{elections} elections nobody asked for, {others[:3]}")
-        scenario.check(max(served.values(), default=0) <= 1, "each of them once",
+                       f"{elections} unplanned elections, {others[:3]}")
+        scenario.check(max(served.values(), default=0) <= 1, "each connection broke once",
                        served.most_common(3))
     scenario.say(f"{len(served)} of {len(load.pushers)} clients lost a connection, "
                  f"{sum(not b.served for b in load.breaks)} attempts to connect failed; the lead "
-                 f"changed {elections} times by itself (load average {os.getloadavg()[0]:.1f})")
+                 f"changed {elections} times unplanned (load average {os.getloadavg()[0]:.1f})")
 
 
 def verify(scenario, group, load, members):
@@ -181,12 +181,12 @@ def verify(scenario, group, load, members):
     digest = group.asked(lambda client: client("DEBUG", "DIGEST"), 120)
     scenario.check(re.fullmatch(r"[0-9a-f]{40}", digest), "the group answers DEBUG DIGEST", digest)
     group.settle(60, members)
-    # SIGINT: what is committed is carried out first.
+    # SIGINT: a node first carries out what is committed.
     ends = [group.stop_one(i, signal.SIGINT) for i in range(PLACES)]
     expected = [0 if i in members else LEFT_GROUP for i in range(PLACES)]
     scenario.check(ends == expected, "members end with status 0, removed ones with 71", ends)
     scenario.check_equal(group, recordings=members,
-                         what="outputs of the members are equal, DEBUG DIGEST among them")
+                         what="the members' outputs, including DEBUG DIGEST, are equal")
 
 
 def body(scenario):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A build of Crane with another version of the schedule takes a group over: `crane-ctl upgrade`.
+"""A build of Crane with another schedule version takes over a group: `crane-ctl upgrade`.
 
-The server of every replica ends at one entry of the log, and nodes of the new build begin with the
-files that it left. The new build is the same source with the next number (Makefile,
+All replicas' servers end at one entry of the log, and nodes of the new build begin with the files
+that the servers left. The new build is the same source with the next number (Makefile,
 next-schedule)."""
 import contextlib
 import json
@@ -17,7 +17,7 @@ import _harness as h
 from checkpoints import check_equal, control, lead
 from upgrade import Placed, ask, builds, lose_and_lead, run
 
-OF_SCHEDULE = ("crane-run", "crane-node", "crane-ctl")   # programs that hold the number
+OF_SCHEDULE = ("crane-run", "crane-node", "crane-ctl")   # programs that contain the number
 VERSIONS = (h.ROOT / "dmt/base/versions.h").read_text()
 THIS = re.search(r"kSchedule = (\d+);", VERSIONS)[1]
 NEXT = str(int(THIS) + 1)
@@ -30,7 +30,7 @@ def schedules(group):
 
 
 def put(source, place, *names):
-    """As an installer does: at once, and what runs keeps the old file."""
+    """As an installer does: atomically, and running programs keep the old file."""
     for name in names:
         shutil.copy2(source / name, place / (name + ".fresh"))
         os.rename(place / (name + ".fresh"), place / name)
@@ -38,7 +38,7 @@ def put(source, place, *names):
 
 @contextlib.contextmanager
 def other_crane_ctl(scenario, place):
-    """crane-ctl is that of the new build."""
+    """Uses the crane-ctl of the new build."""
     scenario.out, before = place, scenario.out
     try:
         yield before
@@ -57,8 +57,8 @@ def all_are(group, number):
 
 
 def refusals(scenario, group, place, new):
-    """What the new build says where it cannot, or need not, take over."""
-    run(scenario, group, "equal versions: refused, and says how to go on", "upgrade", group.name,
+    """The new build's messages where it cannot, or need not, take over."""
+    run(scenario, group, "equal versions: refused, with the way to continue", "upgrade", group.name,
         "--yes", status=5, says=["nothing has to end at once", "resume N"])
     put(new, place, "crane-ctl")
     with other_crane_ctl(scenario, place):
@@ -69,13 +69,13 @@ def refusals(scenario, group, place, new):
         run(scenario, group, "another wire version: refused", "upgrade", group.name, "--yes",
             status=5, says=["other versions: wirf", "stop the group"])
         put(new, place, "crane-ctl")
-        run(scenario, group, "not asked: refused", "upgrade", group.name, status=5,
+        run(scenario, group, "without --yes: refused", "upgrade", group.name, status=5,
             says=[f"schedule {THIS}", f"schedule {NEXT}", "its clients are disconnected", "--yes"])
     scenario.check(all_are(group, THIS), "nothing has ended", repr(schedules(group)))
 
 
 def one_host(scenario, new, options):
-    """Under load, with what comes later: a lost replica, another leader, another crane-run."""
+    """Under load, then with a lost replica, another leader, and another crane-run."""
     port = h.free_port()
     what = " ".join(options) or "memory"
     place = b.installed(scenario, f"place-{len(what)}")
@@ -104,7 +104,7 @@ def one_host(scenario, new, options):
         scenario.check(group.stop() == 0, f"{what}: it is stopped")
         group.start()
         scenario.check(ask(group, "GET", "kept") == b"7" and all_are(group, NEXT),
-                       f"{what}: its log goes on with the new build", repr(schedules(group)))
+                       f"{what}: its log continues with the new build", repr(schedules(group)))
 
 
 def one_away(scenario, new):
@@ -114,28 +114,29 @@ def one_away(scenario, new):
     with Placed(scenario, place, redis(port), port=port, options=["--durability", "disk"]) as group:
         ask(group, "SET", "kept", "7")
         away = (group.leader() + 1) % 3
-        run(scenario, group, "one is away", "replica", "drain", str(away), group.name)
+        run(scenario, group, "one replica is drained", "replica", "drain", str(away), group.name)
         put(new, place, *OF_SCHEDULE)
         with other_crane_ctl(scenario, place):
-            run(scenario, group, "two of three are handed over", "upgrade", group.name, "--yes",
+            run(scenario, group, "the other two are handed over", "upgrade", group.name, "--yes",
                 says=["this build runs here: 2 of 2"])
         run(scenario, group, "the third is back", "replica", "resume", str(away), group.name)
         h.wait_until(lambda: all_are(group, NEXT), 30, "all have the next schedule")
-        scenario.check(ask(group, "GET", "kept") == b"7", "one away: its data are there")
+        scenario.check(ask(group, "GET", "kept") == b"7", "one away: its data is there")
         lead(group, away)
-        scenario.check(ask(group, "GET", "kept") == b"7", "one away: and with it as leader")
+        scenario.check(ask(group, "GET", "kept") == b"7",
+                       "one away: its data is there when it leads")
         check_equal(scenario, group, "one away")
 
 
 def attempts(group):
-    """How often each replica was started in vain."""
+    """How often each replica was started without success."""
     said = [group.dir / f"r{n}" / "returning.json" for n in range(3)]
     return [json.loads(one.read_text())["attempts"] for one in said if one.exists()]
 
 
 def does_not_come_up(scenario, old, new):
-    """The server's program was replaced as well: no node begins, crane-run goes on trying, and with
-    the files of before the old build goes on where its servers ended."""
+    """The server's program was replaced as well: no node begins, and crane-run keeps trying. When
+    the old files are restored, the old build continues where its servers ended."""
     port = h.free_port()
     place = b.installed(scenario, "broken")
     server = scenario.work / "redis-server"
@@ -153,7 +154,8 @@ def does_not_come_up(scenario, old, new):
                 asking = threading.Thread(target=lambda: said.append(
                     control(group, "upgrade", group.name, "--yes")))
                 asking.start()
-                # One more than makes crane-run give up a group whose replicas fail by themselves.
+                # One more than makes crane-run give up a group whose replicas fail without a
+                # hand-over.
                 h.wait_until(lambda: len(attempts(group)) == 3 and min(attempts(group)) > 5, 60,
                              "each replica has failed six times")
                 shutil.copy2(shutil.which("redis-server"), patched)

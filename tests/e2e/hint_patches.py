@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The hint patches apply to Debian's source packages, where those can be fetched."""
+"""The hint patches apply to Debian's source packages, where they can be fetched."""
 import pathlib
 import re
 import shutil
@@ -9,12 +9,13 @@ import subprocess
 import _harness as h
 
 HINTS = pathlib.Path(__file__).resolve().parents[2] / "hints"
-# Source package, what its orig tarball is called, where crane.h goes, a file that must compile.
+# Source package, name of its orig tarball, folder for crane.h, a file that must compile.
 PACKAGES = (("apache2", "include", None), ("civetweb", "src", "src/civetweb.c"))
 
 
 def sources(work):
-    """apt's options for source packages of the distribution alone, beside the machine's own."""
+    """apt's options for the distribution's source packages alone, separate from the machine's
+    own."""
     lists, parts = work / "lists", work / "parts"
     (lists / "partial").mkdir(parents=True)
     parts.mkdir()
@@ -41,7 +42,7 @@ def apt(options, *words, cwd):
 
 
 def fetch(options, package, work):
-    """The unpacked upstream source; None when no version of it can be had."""
+    """The unpacked upstream source; None if no version can be fetched."""
     place = work / package
     place.mkdir()
     shown = subprocess.run(["apt-cache", *options, "showsrc", package], stdout=subprocess.PIPE,

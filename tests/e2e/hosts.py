@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One crane-node per replica from one group.toml, without crane-run, and crane-ctl beside them.
+"""One crane-node per replica from one group.toml, without crane-run, and crane-ctl.
 
-The "hosts" are three addresses of this machine over the fabric shm: what a node does by itself is
-the same on every fabric.
+The "hosts" are three addresses of this machine over the shm fabric: what a node does without
+crane-run is the same on every fabric.
 """
 import json
 import os
@@ -17,7 +17,7 @@ from _hosts import Hosts
 
 
 def reset(connection):
-    """Whether the connection is reset (or ended) now, at the latest after 20 s."""
+    """Whether the connection is reset (or closed) within 20 s."""
     connection.settimeout(20)
     try:
         return connection.recv(1) == b""
@@ -28,7 +28,7 @@ def reset(connection):
 
 
 def ask(address, port, text, size=None):
-    """What comes back: until the other side ends, after ours has, or `size` bytes."""
+    """The bytes that come back: `size` bytes, or all until the other side closes after ours has."""
     with socket.create_connection((address, port), timeout=20) as s:
         s.sendall(text)
         if size is None:
@@ -64,10 +64,12 @@ def status_is_right(scenario, group):
 
 
 def placement_is_right(scenario, group, cpu):
-    """The file of host 2 binds all replicas to one processor: its own is bound, with its server."""
+    """The file of host 2 binds all replicas to one processor: it takes effect for its own replica
+    and its server."""
     rows = json.loads(group.ctl("status", "-o", "json")[1])["replicas"]
     scenario.check([r["cpus"] for r in rows] == [None, None, str(cpu)] and
-                   "CPUS" in group.ctl("status")[1], "crane-ctl status tells who is bound", rows)
+                   "CPUS" in group.ctl("status")[1],
+                   "crane-ctl status reports which replica is bound", rows)
     bound = [os.sched_getaffinity(rows[2][key]) for key in ("pid", "server_pid")]
     scenario.check(bound == [{cpu}, {cpu}], "node and server of that replica are bound", bound)
 
@@ -79,27 +81,27 @@ def forwarding(scenario):
                own={2: {"replica": {"cpus": str(first)}}}) as group:
         leader = status_is_right(scenario, group)
         placement_is_right(scenario, group, first)
-        # In the leader's loop a client of its own host and those of the others are alike.
+        # In the leader's loop, clients of its own host and of the others are alike.
         got = [incr(a, port) for a in group.addresses * 3]
         scenario.check(got == list(range(1, 10)), "clients of every host talk to one server", got)
         other = (leader + 1) % 3
         scenario.check("is passed on to " + group.addresses[leader] in group.said(other),
-                       "a follower's log names the client it passes on", group.said(other)[-300:])
+                       "a follower's log names the client it forwards", group.said(other)[-300:])
         blob = os.urandom(4 << 20)
         text = b"*3\r\n$3\r\nSET\r\n$4\r\nblob\r\n$%d\r\n" % len(blob) + blob + b"\r\n"
         scenario.check(ask(group.addresses[other], port, text) == b"+OK\r\n",
-                       "4 MiB pass a follower")
+                       "4 MiB pass through a follower")
         whole = b"$%d\r\n" % len(blob) + blob + b"\r\n"
         scenario.check(ask(group.addresses[other], port, b"GET blob\r\n", len(whole)) == whole,
-                       "and come back whole")
+                       "the 4 MiB come back unchanged")
         held = socket.create_connection((group.addresses[other], port))
         held.sendall(b"PING\r\n")
-        scenario.check(held.recv(16) == b"+PONG\r\n", "a connection is passed on")
+        scenario.check(held.recv(16) == b"+PONG\r\n", "a connection is forwarded")
         code, text, error = group.ctl("leader", "transfer")
         scenario.check(code == 0, "crane-ctl leader transfer", text + error)
         following = group.leader(others_than=[leader])
         scenario.check(reset(held),
-                       "the new leader resets old connections, those passed on as well")
+                       "the new leader resets old connections, also forwarded ones")
         held.close()
         h.wait_until(lambda: group.ctl("status")[0] == 0, 20, "all replicas follow the new leader")
         scenario.check(status_is_right(scenario, group) == following,
@@ -111,7 +113,7 @@ def forwarding(scenario):
                        "crane-ctl leader transfer --to names the next one", text + error)
         code, text, error = group.ctl("leader", "transfer", "--to", str(following))
         scenario.check(code == 0 and group.leader(others_than=[leader]) == following,
-                       "and back", text + error)
+                       "the lead is transferred back", text + error)
         code, text, _ = group.ctl("member", "list")
         scenario.check(code == 0 and text.count("voter") == 3, "crane-ctl member list", text)
         code, _, error = group.ctl("member", "promote", str(leader))
@@ -128,12 +130,12 @@ def lead_is_lost(scenario, group, port, leader):
     rest = [i for i in range(3) if i != leader]
     group.leader(others_than=[leader])
     scenario.check([incr(group.addresses[i], port) for i in rest] == [11, 12],
-                   "the others go on without it")
+                   "the others continue without it")
     code, text, _ = group.ctl("status")
     scenario.check(code == 1 and "degraded" in text and "node is gone" in text,
                    "crane-ctl status: degraded", f"{code}: {text}")
     group.start(leader)
-    h.wait_until(group.serves, 30, "started again, it runs its log")
+    h.wait_until(group.serves, 30, "restarted, it replays its log")
     group.settle()
     scenario.check([incr(group.addresses[i], port) for i in range(3)] == [13, 14, 15],
                    "clients of every host are served again")
@@ -154,11 +156,11 @@ def refusing(scenario):
         with socket.create_connection((group.addresses[other], port)) as s:
             scenario.check(reset(s), "refuse: a follower's host resets")
         h.wait_until(lambda: f"was refused: replica {leader} leads, at {group.addresses[leader]}:"
-                     f"{port}" in group.said(other), 10, "the log says who leads")
+                     f"{port}" in group.said(other), 10, "the log names the leader")
 
 
 def disagreeing(scenario):
-    """Whoever is configured otherwise than the leader says in what, and leaves."""
+    """A replica whose configuration differs from the leader's reports the difference and leaves."""
     port = h.free_port()
     group = Hosts(scenario, h.redis_program(port), port=port)
     odd = group.write("odd.toml", server={"quantum": 7, "env": {"A": "1"}})
@@ -168,7 +170,7 @@ def disagreeing(scenario):
         h.wait_until(group.serves, 60, "two of three serve")
         group.start(2, config=odd)
         scenario.check(group.wait(2) == 74 and "the server's environment differs" in group.said(2),
-                       "a replica that is configured otherwise refuses and names it",
+                       "a replica whose configuration differs refuses and names the difference",
                        group.said(2)[-400:])
         scenario.check(incr(group.addresses[0], port) == 1, "the others serve")
     finally:
@@ -188,8 +190,8 @@ def beginning_anew(scenario):
 
 
 def left_in_memory(scenario):
-    """All nodes were stopped, their state is removed, and the log in memory is not: it is run
-    again, unless the group is to begin anew."""
+    """All nodes were stopped and their state is removed, but the log in memory is not: it is
+    replayed, unless the group is to be a new one."""
     port, between = h.free_port(), h.free_port()
     with Hosts(scenario, h.redis_program(port), port=port, fabric="tcp",
                replica=lambda i: {"port": between}) as group:
@@ -200,17 +202,19 @@ def left_in_memory(scenario):
         for i in range(3):
             group.start(i)
         h.wait_until(group.serves, 60, "the group serves again")
-        scenario.check(incr(group.addresses[2], port) == 2, "a log that is left in memory is run")
+        scenario.check(incr(group.addresses[2], port) == 2, "a log left in memory is replayed")
         for i in range(3):
             group.nodes[i].kill()
             group.wait(i)
             group.start(i, "--force-new-group")
         h.wait_until(group.serves, 60, "the new group serves")
-        scenario.check(incr(group.addresses[1], port) == 1, "and that works")
+        scenario.check(incr(group.addresses[1], port) == 1,
+                       "--force-new-group starts with an empty log")
 
 
 def replacing(scenario):
-    """crane-ctl member replace, of a follower and of the leader, each by one that has just come."""
+    """crane-ctl member replace, of a follower and of the leader, each by a newly started
+    replica."""
     port, places = h.free_port(), 5
     with Hosts(scenario, h.redis_program(port), port=port, group={"members": 3}, started=range(3),
                addresses=[f"127.0.0.{i + 1}" for i in range(places)]) as group:
@@ -229,23 +233,24 @@ def replacing(scenario):
                            f"replica {fresh} replaces "
                            f"the {'leader' if leads else 'follower'} {old}",
                            f"{code}: {text}{error}")
-            scenario.check(group.wait(old) == 71, "whose node ends with status 71")
+            scenario.check(group.wait(old) == 71, "the replaced replica's node ends with status 71")
             voters = voters - {old} | {fresh}
             said = json.loads(group.ctl("member", "list", "-o", "json")[1])
             scenario.check({m["replica"] for m in said["members"] if m["member"] == "voter"}
                            == voters,
-                           "the others and the new one vote", said)
+                           "the others and the new replica vote", said)
             code, text, _ = group.ctl("status")
-            scenario.check(code == 0, "crane-ctl status does not miss the one that left", text)
+            scenario.check(code == 0,
+                           "crane-ctl status does not count the replaced replica as missing", text)
             address = group.addresses[group.leader(others_than=[old])]
             counted += 1
-            scenario.check(incr(address, port) == counted, "and the group goes on", counted)
+            scenario.check(incr(address, port) == counted, "the group continues", counted)
         code, text, _ = group.ctl("member", "replace", str(old), str(fresh))
-        scenario.check(code == 0, "a replacement that is done is not done again", text)
+        scenario.check(code == 0, "a completed replacement is not repeated", text)
 
 
 def refusals(scenario):
-    """What is found wrong before a node starts, with its exit status and words."""
+    """Errors found before a node starts, with exit status and message."""
     group = Hosts(scenario, h.redis_program(h.free_port()))
 
     def node(status, words, config, number=0, lines=1):

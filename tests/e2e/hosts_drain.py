@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """crane-ctl replica drain, resume and replace of a group over several hosts.
 
-crane-run --hosts over network namespaces, each host with a state directory of its own, as machines
-have: what leads is drained on its host and hands over, the others go on, another one is needed and
-stays, the drained one is not started by anybody and recovers when it is told to, at a checkpoint
-that it fetches; it is replaced in its own place; it is brought back in vain; a group with a drained
-replica is stopped. Then nodes that run by themselves, where nobody starts one.
+crane-run --hosts over network namespaces, each host with its own state directory, as machines have.
+The leader is drained on its host and hands over, and the others continue; another replica is needed
+and cannot be drained. crane-run does not restart the drained replica; resumed, it recovers from a
+checkpoint that it fetches. It is replaced in its own place; a resume that cannot succeed leaves it
+drained; a group with a drained replica is stopped. Then the same for nodes without crane-run, which
+no process restarts.
 """
 import contextlib
 import os
@@ -28,8 +29,8 @@ END_SECONDS = 20
 
 
 class Apart(Remote):
-    """Each host sees its own directory where crane-run says the group's files live; from outside
-    those of the replicas are seen through links."""
+    """Each host sees its own directory at the path where crane-run expects the group's files; the
+    outside sees the replicas' directories through links."""
 
     def __init__(self, scenario, network, program, **options):
         super().__init__(scenario, network, program, **options)
@@ -62,7 +63,7 @@ class Apart(Remote):
         return [said["pid"], said["server_pid"]]
 
     def put(self, host, megabytes):
-        """So much goes through the log."""
+        """Sends this many megabytes through the log."""
         client = h.Redis(self.port, 20, self.network.addresses[host])
         for i in range(int(megabytes * 1_000_000 / VALUE)):
             client("SET", f"big:{i % 4}", os.urandom(VALUE // 2).hex())
@@ -70,7 +71,7 @@ class Apart(Remote):
 
     @contextlib.contextmanager
     def apart(self):
-        """What the remote shell runs meanwhile sees its host's directory."""
+        """While the block runs, the remote shell's commands see their host's directory."""
         with contextlib.ExitStack() as hosts:
             for i, name in enumerate(self.network.names):
                 hosts.enter_context(first_on(self.scenario, name, self.mount(i)))
@@ -98,34 +99,38 @@ def others(group, number):
 
 
 def drain_leader(scenario, group):
-    """What each host is told about it; who was drained."""
+    """The messages on each host; returns the number of the drained replica."""
     number = group.leader()
     near, far = others(group, number)
     pids, agent = group.processes_of(number), group.agent(number)
     run(scenario, group, "on another host: refused", near, "replica", "drain", str(number),
         status=5,
         says=[f"replica {number} is on another host; run this there"])
-    run(scenario, group, "who runs needs nothing", number, "replica", "resume", str(number),
+    run(scenario, group, "a running replica needs no resume", number, "replica", "resume",
+        str(number),
         says=[f"replica {number} runs"])
     expected = group.incr(near) + 1
-    run(scenario, group, "who leads is drained", number, "replica", "drain", str(number),
+    run(scenario, group, "the leader is drained", number, "replica", "drain", str(number),
         says=["the lead is handed over", f"replica {number} is drained; crane-ctl replica resume"])
     scenario.check(not any(h.alive(p) for p in pids), "its node and server have ended")
     got = [group.incr(near), group.incr(far)]
-    # A request whose answer came too late was made twice.
-    scenario.check(got[0] >= expected and got[1] > got[0], "the others go on, nothing is lost", got)
+    # A request whose answer was late was sent twice.
+    scenario.check(got[0] >= expected and got[1] > got[0], "the others continue, nothing is lost",
+                   got)
     name = group.network.names[number]
     h.wait_until(lambda: f"replica {number} on {name} is drained" in group.said(), 20,
-                 "crane-run tells")
-    scenario.check("is lost" not in group.said(), "nobody misses it", group.said())
-    run(scenario, group, "drained is drained", number, "replica", "drain", str(number),
+                 "crane-run reports it")
+    scenario.check("is lost" not in group.said(), "it is not reported as lost", group.said())
+    run(scenario, group, "a drained replica can be drained again", number, "replica", "drain",
+        str(number),
         says=["is drained; crane-ctl replica resume"])
     run(scenario, group, "status on its host", number, "status", status=1, says=[": drained: "])
     leader = group.leader()
     run(scenario, group, "status on the leader's host: two of three are left", leader, "status",
         status=1, says=["serving, 2 of 3: ONE MORE LOSS STOPS IT"])
     other = next(i for i in (near, far) if i != leader)
-    run(scenario, group, "who is needed is not drained", other, "replica", "drain", str(other),
+    run(scenario, group, "a replica that is needed is not drained", other, "replica", "drain",
+        str(other),
         status=5, says=[f"replica {other} is needed", ";"])
     scenario.check(h.alive(agent) and len(group.live()) == 2, "its agent waits", group.brief())
     return number
@@ -146,21 +151,22 @@ def wrong_uses(scenario, group, number):
 
 
 def recovers(scenario, group, number):
-    """What it holds of the log does not help any more: it fetches a checkpoint."""
+    """The log entries that it has are no longer enough: it fetches a checkpoint."""
     near = others(group, number)[0]
     group.put(near, 1.3 * RING_MB)
     expected = group.incr(near) + 1
-    text = run(scenario, group, "it is brought back", number, "replica", "resume", str(number),
+    text = run(scenario, group, "it is resumed", number, "replica", "resume", str(number),
                says=[f"replica {number} is started", f"replica {number} is back, from the check"])
     said = (group.own(number) / group.name / f"r{number}/node.log").read_text()
     scenario.check("fetched the checkpoint at entry" in said, "it fetched another's checkpoint",
                    text)
     h.wait_until(lambda: f"replica {number} on {group.network.names[number]} is brought back"
-                 in group.said(), 20, "crane-run tells")
-    run(scenario, group, "nothing is drained any more", group.leader(), "status", status=0)
+                 in group.said(), 20, "crane-run reports it")
+    run(scenario, group, "no replica is drained any more", group.leader(), "status", status=0)
     scenario.check(group.incr(number) >= expected, "clients of its host are served")
     run(scenario, group, "drained again, as a follower", number, "replica", "drain", str(number))
-    run(scenario, group, "and back from its own", number, "replica", "resume", str(number),
+    run(scenario, group, "it is back from its own checkpoint", number, "replica", "resume",
+        str(number),
         says=["is back, from the checkpoint"])
 
 
@@ -173,21 +179,21 @@ def replaced(scenario, group, number):
         says=[f"replica {number} is back, from the checkpoint at entry"])
     after = members()
     scenario.check(after[number][0] == "voter" and after[number][1] != before[number][1],
-                   "as another incarnation, which votes", f"{before} {after}")
+                   "it is another incarnation, and votes", f"{before} {after}")
 
 
 def in_vain(scenario, group, number):
-    """What it needs is not there: it stays drained, and recovers when that is mended."""
+    """A file that it needs is missing: it stays drained, and recovers when the file is back."""
     run(scenario, group, "drained once more", number, "replica", "drain", str(number))
     secret = group.own(number) / group.name / f"h{number}/secret"
     secret.rename(secret.with_suffix(".away"))
-    run(scenario, group, "brought back in vain", number, "replica", "resume", str(number), status=5,
+    run(scenario, group, "the resume fails", number, "replica", "resume", str(number), status=5,
         says=[f"replica {number} did not recover: its node ended with status 119", "; see"])
     h.wait_until(lambda: "did not recover, and is drained as before" in group.said(), 20,
-                 "crane-run says why")
+                 "crane-run reports why")
     run(scenario, group, "it is drained as before", number, "status", status=1, says=["drained"])
     secret.with_suffix(".away").rename(secret)
-    run(scenario, group, "and recovers when that is mended", number, "replica", "resume",
+    run(scenario, group, "it recovers when the file is back", number, "replica", "resume",
         str(number), says=[f"replica {number} is back"])
 
 
@@ -219,11 +225,11 @@ def nothing_is_left(scenario, group):
     left = [str(p) for i in range(HOSTS) for p in group.own(i).glob("*/*")]
     scenario.check(not left, "nothing is left on the hosts", left)
     shutil.rmtree(group.state / group.name)
-    gone(scenario, group, "nor anywhere else")
+    gone(scenario, group, "nothing is left elsewhere")
 
 
 def majority_is_lost(scenario, network):
-    """Who is drained counts for nothing when another one is lost for good."""
+    """A drained replica does not count as available when another one is lost permanently."""
     port = h.free_port()
     program = h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0")
     with Apart(scenario, network, program, port=port, container=False) as group:
@@ -242,7 +248,8 @@ def majority_is_lost(scenario, network):
 
 
 def without_crane_run(scenario, network):
-    """The agent needs no crane-run; who was drained needs no checkpoint while logs hold all."""
+    """The agent needs no crane-run; a drained replica needs no checkpoint while the logs hold all
+    entries."""
     port = h.free_port()
     program = h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0")
     with Apart(scenario, network, program, port=port, container=False) as group:
@@ -250,7 +257,7 @@ def without_crane_run(scenario, network):
         group.process.wait()
         number = group.leader()
         near = others(group, number)[0]
-        run(scenario, group, "crane-run is gone: who leads is drained", number, "replica", "drain",
+        run(scenario, group, "crane-run is gone: the leader is drained", number, "replica", "drain",
             str(number), says=["the lead is handed over"])
         got = group.incr(near)
         scenario.check(got >= 1, "the others go on", got)
@@ -268,25 +275,26 @@ def without_crane_run(scenario, network):
 
 
 def by_themselves(scenario, network):
-    """Nobody here starts nodes: drain ends one in order, and says how it recovers."""
+    """No process starts these nodes: drain ends one in order, and reports how it recovers."""
     port = h.free_port()
     with Hosts(scenario, h.redis_program(port), fabric="tcp", port=port, prefix=network.enter,
                addresses=network.addresses) as group:
         number = group.leader()
         code, out, err = group.ctl("replica", "drain", str(number), group.name)
         scenario.check(code == 0 and "start its node to bring it back" in out,
-                       "a node by itself is drained", f"{code}: {out}{err}")
-        scenario.check(group.wait(number) == 0, "and ends with status 0")
+                       "a node without crane-run is drained", f"{code}: {out}{err}")
+        scenario.check(group.wait(number) == 0, "its node ends with status 0")
         code, out, err = group.ctl("replica", "resume", str(number), group.name)
         scenario.check(code == 5 and "no program on this machine starts its node; start" in err,
                        "nobody can start it: refused", f"{code}: {out}{err}")
         code, out, err = group.ctl("replica", "replace", str(number), group.name)
-        scenario.check(code == 5 and "--forget-log" in err, "nor replace it", f"{code}: {out}{err}")
+        scenario.check(code == 5 and "--forget-log" in err, "replace is refused, too",
+                       f"{code}: {out}{err}")
         group.start(number)
         h.wait_until(group.serves, 60, "its node is started: it is back")
         code, out, err = group.ctl("replica", "resume", str(number), group.name)
-        scenario.check(code == 0 and f"replica {number} runs" in out, "who runs needs nothing",
-                       f"{code}: {out}{err}")
+        scenario.check(code == 0 and f"replica {number} runs" in out,
+                       "a running replica needs no resume", f"{code}: {out}{err}")
 
 
 def body(scenario):

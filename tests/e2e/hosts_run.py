@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""crane-run --hosts h1,h2,h3 -- redis-server: hosts are network namespaces, the remote shell enters
-them.  A group is started and served, loses its leader's node, is stopped; crane-run is killed, or
-loses a connection, and the group goes on; a group recovers from its hosts' disks; its server ends
-by itself; and what is wrong with hosts is said by name.
+"""crane-run --hosts h1,h2,h3 -- redis-server: hosts are network namespaces, which the remote shell
+enters. A group is started and serves, loses its leader's node, and is stopped. crane-run is killed,
+or loses a connection, and the group continues. A group recovers from its hosts' disks. Its server
+ends on its own. Errors of hosts are reported with their names.
 """
 import os
 import pathlib
@@ -26,11 +26,11 @@ def program(port):
 
 
 def secret_is_kept(scenario, group, secret):
-    """Nobody else can read it: not from files, not from command lines or environments."""
+    """No other user can read it in files, command lines or environments."""
     modes = group.files()
     scenario.check(len([p for p, _ in modes if p.endswith("/secret")]) == HOSTS
                    and all(m & 0o077 == 0 for _, m in modes),
-                   "what lies on the hosts is readable by its owner only", modes)
+                   "files on the hosts are readable by their owner only", modes)
     shown = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         for name in ("cmdline", "environ"):
@@ -47,7 +47,7 @@ def serve_and_lose(scenario, network):
     secret = scenario.work / "secret"
     secret.write_text("53ec2e7" * 8 + "\n")
     secret.chmod(0o600)
-    # Without a container there is no checkpoint: what is lost runs its log again.
+    # Without a container there is no checkpoint: a lost replica replays its log.
     with Remote(scenario, network, program(port), port=port, container=False,
                 options=["--secret-file", str(secret)]) as group:
         got = [group.incr(i % HOSTS) for i in range(2 * HOSTS)]
@@ -63,15 +63,15 @@ def serve_and_lose(scenario, network):
         os.kill(pid, signal.SIGKILL)
         rest = [i for i in range(HOSTS) if i != leader]
         got = [group.incr(i) for i in rest]
-        scenario.check(got == [2 * HOSTS + 1, 2 * HOSTS + 2], "the others go on after a SIGKILL",
+        scenario.check(got == [2 * HOSTS + 1, 2 * HOSTS + 2], "the others continue after a SIGKILL",
                        got)
         h.wait_until(lambda: f"replica {leader} on {name}: its node killed by SIGKILL"
-                     in group.said(), 30, "crane-run says which, where and why")
+                     in group.said(), 30, "crane-run reports which, where and why")
 
         def is_back():
             said = group.status(leader)
             return said and said["pid"] != pid and said["server_pid"] and said["role"] == "follower"
-        h.wait_until(is_back, 30, "it runs its log again")
+        h.wait_until(is_back, 30, "it replays its log")
         got = [group.incr(i) for i in range(HOSTS)]
         scenario.check(got == [2 * HOSTS + n for n in (3, 4, 5)],
                        "clients of every host are served again", got)
@@ -81,7 +81,7 @@ def serve_and_lose(scenario, network):
 
 
 def crane_run_is_killed(scenario, network):
-    """The remote shell `ip netns exec` as it is: HOST and words, no shell in between."""
+    """The remote shell is `ip netns exec`: HOST and words, without a shell in between."""
     port = h.free_port()
     with Remote(scenario, network, program(port), port=port, rsh="ip netns exec") as group:
         scenario.check(group.incr(0) == 1, "the group serves")
@@ -89,18 +89,18 @@ def crane_run_is_killed(scenario, network):
         group.process.wait()
         pids = [group.status(i)["pid"] for i in range(HOSTS)]
         got = [group.incr(i) for i in range(HOSTS)]
-        scenario.check(got == [2, 3, 4], "crane-run is killed: the group goes on", got)
+        scenario.check(got == [2, 3, 4], "crane-run is killed: the group continues", got)
         leader = group.leader()
         os.kill(group.status(leader)["pid"], signal.SIGKILL)
         got = group.incr((leader + 1) % HOSTS)
-        scenario.check(got == 5, "and survives the loss of its leader", got)
+        scenario.check(got == 5, "the group survives the loss of its leader", got)
         status, text = group.run("--stop")
         scenario.check(status == 0 and text.count(": stopped") >= 1, "--stop ends it", text)
         scenario.check(not any(h.alive(pid) for pid in pids), "the nodes have ended")
         gone(scenario, group, "and all is gone", [leader])
         status, text = group.run("--stop")
         scenario.check(status == 0 and text.count("no replica of") == HOSTS,
-                       "--stop of what does not run says so", text)
+                       "--stop of a group that does not run reports that", text)
 
 
 def recovers_from_disk(scenario, network):
@@ -114,14 +114,14 @@ def recovers_from_disk(scenario, network):
         group.log.unlink(missing_ok=True)
         with group:
             scenario.check(group.incr(0) == expected, f"durability disk: {expected} is counted")
-            scenario.check(group.stop() == 0, "and the group is stopped", group.said())
+            scenario.check(group.stop() == 0, "durability disk: the group is stopped", group.said())
         lasts = re.compile(r"/(r\d|member-\d|store|files|lock)$")
         left = [p for p in group.leftovers() if not lasts.search(p)]
-        scenario.check(not left, "what lasts stays on the hosts, nothing else does", left)
+        scenario.check(not left, "only durable files remain on the hosts", left)
 
 
 def is_back(group, number, before, what):
-    """Another node than the one of pid `before` runs, from a checkpoint."""
+    """A node other than the one with pid `before` runs, from a checkpoint."""
     def there():
         said = group.status(number)
         return said and said["pid"] != before and said["server_pid"] \
@@ -151,7 +151,7 @@ def recovers_from_another(scenario, group, ctl, lost):
 
 
 def recovers_from_checkpoint(scenario, network):
-    """A replica whose node was killed recovers on its host, from what it kept there."""
+    """A replica whose node was killed recovers on its host, from its files there."""
     port = h.free_port()
     with Remote(scenario, network, program(port), port=port) as group:
         for i in range(50):
@@ -168,17 +168,17 @@ def recovers_from_checkpoint(scenario, network):
             expected = group.incr(other) + 1
             os.kill(before, signal.SIGKILL)
             got = group.incr(other)
-            scenario.check(got == expected, "its node is killed: the others go on", got)
+            scenario.check(got == expected, "its node is killed: the others continue", got)
             is_back(group, far, before, "it recovers from its checkpoint")
             scenario.check("its node killed by SIGKILL" in group.said(),
-                           "crane-run tells", group.said())
+                           "crane-run reports it", group.said())
             if turn == 0:
-                def leads():   # it does not seek the lead before it has caught up
+                def leads():   # it does not become a candidate before it has caught up
                     subprocess.run([*ctl, "leader", "transfer", group.name, "--to", str(far)],
                                    capture_output=True, timeout=60, check=False)
                     return group.leader() == far
-                h.wait_until(leads, 30, "who recovered leads")
-                scenario.check(group.incr(far) == expected + 1, "and serves clients")
+                h.wait_until(leads, 30, "the recovered replica leads")
+                scenario.check(group.incr(far) == expected + 1, "it serves clients")
         recovers_from_another(scenario, group, ctl, far)
         group.settle(60)
         same = {(s["outputs_digest"], s["outputs_bytes"]) for s in group.statuses().values()}
@@ -198,12 +198,12 @@ def connection_is_lost(scenario, network):
         os.kill(group.shell_of(far), signal.SIGKILL)
         h.wait_until(lambda: f"the connection to the host is lost: {network.names[far]}"
                      in group.said(), 30, "crane-run notices the lost connection")
-        scenario.check(group.incr(far) == 2 and h.alive(pid), "its replica goes on")
+        scenario.check(group.incr(far) == 2 and h.alive(pid), "its replica continues")
         scenario.check(group.stop(signal.SIGTERM) == 120 and "--stop" in group.said()
                        and f"replicas may still run: {network.names[far]}" in group.said(),
-                       "what could not be told to stop is named (120)", group.said())
-        scenario.check(h.alive(pid), "and still runs")
-        # The hosts of this scenario share files: whichever agent comes first ends it.
+                       "replicas that could not be stopped are named (120)", group.said())
+        scenario.check(h.alive(pid), "the node still runs")
+        # The hosts of this scenario share files: the first agent may stop all replicas.
         status, text = group.run("--stop")
         scenario.check(status == 0 and text.count(": stopped") >= 1, "--stop ends it", text)
         gone(scenario, group, "and all is gone after --stop")
@@ -234,7 +234,7 @@ def majority_is_lost(scenario, network):
         lose()
         h.wait_until(lambda: all((s := group.status(i)) and s["pid"] != pid and s["server_pid"]
                                  for i, pid in enumerate(before)), 60, "two of three are back")
-        scenario.check(group.incr(0) == expected, "two of three are lost: the group goes on")
+        scenario.check(group.incr(0) == expected, "two of three are lost: the group continues")
         for i in (0, 1):   # their nodes do not start again
             (group.state / group.name / f"h{i}/secret").unlink()
         lose()

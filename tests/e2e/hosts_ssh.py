@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""crane-run --hosts h1,h2,h3 -- redis-server over ssh itself: hosts are network namespaces with an
-sshd each, which knows our key only.  A group loses its leader's node and is stopped with Ctrl-C;
-crane-run is killed, or a connection breaks, and the group goes on; hosts that do not let us in are
-said by name.
+"""crane-run --hosts h1,h2,h3 -- redis-server over real ssh: hosts are network namespaces, each with
+an sshd that accepts only our key. A group loses its leader's node and is stopped with Ctrl-C.
+crane-run is killed, or a connection breaks, and the group continues. Hosts that refuse the login
+are reported by name.
 
-The hosts differ as hosts do: one has a banner, one a shell that talks and stays in between, one
-another environment.
+The hosts differ, as real hosts do: one has a banner, one a shell that prints text and stays in
+between, one another environment.
 """
 import contextlib
 import os
@@ -22,7 +22,7 @@ from _remote import Remote, gone
 
 HOSTS = 3
 PORT = 2222
-SSHD = "/usr/sbin/sshd"  # it wants its own absolute path
+SSHD = "/usr/sbin/sshd"  # sshd requires its own absolute path
 PRIVILEGE = pathlib.Path("/run/sshd")  # built into Debian's sshd, made by its init script
 
 DIFFERENT = ["Banner {work}/banner",
@@ -56,7 +56,7 @@ Host *
 
 
 def root_is_locked():
-    """Then sshd lets nobody be root, unless it asks PAM."""
+    """In this case sshd refuses every login as root, unless it uses PAM."""
     with contextlib.suppress(OSError):
         for line in pathlib.Path("/etc/shadow").read_text().splitlines():
             if line.startswith("root:"):
@@ -65,7 +65,8 @@ def root_is_locked():
 
 
 class Sshds:
-    """An sshd in each namespace of a network; `ssh` finds them: PATH leads to one with our file."""
+    """An sshd in each namespace of a network; `ssh` finds them because PATH leads to one with our
+    file."""
 
     def __init__(self, scenario, network):
         self.network, self.work = network, scenario.work / "ssh"
@@ -135,7 +136,7 @@ class Sshds:
         self.servers[number].wait(10)
 
     def inside(self, number):
-        """(pid, name) of what runs on a host, but for the one sshd that listens."""
+        """(pid, name) of the processes on a host, without the listening sshd."""
         found = []
         pids = subprocess.run(["ip", "netns", "pids", self.network.names[number]],
                               stdout=subprocess.PIPE, text=True, timeout=20).stdout.split()
@@ -150,7 +151,7 @@ class Sshds:
         return [pid for pid, name in self.inside(number) if name == "sshd"]
 
     def shells(self):
-        """The processes of ssh to these hosts, crane-run's or left by it."""
+        """The processes of ssh to these hosts, started by crane-run or left by it."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
@@ -188,22 +189,23 @@ def program(port):
 
 
 def whole_lines(text):
-    """Nothing of ssh's ends a line in the middle of a message."""
+    """No line of ssh's output splits a message."""
     return all(re.match(r"(\d{4}-\S+ )?crane-run: ", line) for line in text.splitlines())
 
 
 def serve_and_lose(scenario, network, sshds):
     port = h.free_port()
-    # Without a container there is no checkpoint: what is lost runs its log again.
+    # Without a container there is no checkpoint: a lost replica replays its log.
     with Remote(scenario, network, program(port), port=port, rsh="", container=False) as group:
         got = [group.incr(i) for i in range(HOSTS)]
         scenario.check(got == [1, 2, 3], "ssh: clients of every host talk to one server", got)
         leader = group.leader()
         os.kill(group.status(leader)["pid"], signal.SIGKILL)
         got = [group.incr(i) for i in range(HOSTS) if i != leader]
-        scenario.check(got == [4, 5], "the others go on after a SIGKILL of the leader's node", got)
+        scenario.check(got == [4, 5], "the others continue after a SIGKILL of the leader's node",
+                       got)
         h.wait_until(lambda: f"replica {leader} on {network.names[leader]}: its node killed by "
-                     "SIGKILL" in group.said(), 30, "crane-run says which, where and why")
+                     "SIGKILL" in group.said(), 30, "crane-run reports which, where and why")
         h.wait_until(lambda: (group.status(leader) or {}).get("server_pid"), 30, "it is back")
         os.killpg(group.process.pid, signal.SIGINT)  # as a terminal does
         scenario.check(group.wait() == 0 and whole_lines(group.said()),
@@ -223,7 +225,7 @@ def crane_run_is_killed(scenario, network, sshds):
                      "no ssh waits for the group")
         got = [group.incr(i) for i in range(HOSTS)]
         scenario.check(got == [2, 3, 4],
-                       "crane-run is killed: its connections end, the group goes on",
+                       "crane-run is killed: its connections end, the group continues",
                        got)
         status, text = group.run("--stop")
         scenario.check(status == 0 and any(f"{n}: stopped" in text for n in network.names),
@@ -241,12 +243,12 @@ def connection_is_lost(scenario, network, sshds):
             os.kill(session, signal.SIGKILL)
         h.wait_until(lambda: f"the connection to the host is lost: {name}: Connection to"
                      in group.said(), 30, "crane-run notices the lost connection")
-        scenario.check(group.incr(far) == 2 and h.alive(pid), "its replica goes on")
+        scenario.check(group.incr(far) == 2 and h.alive(pid), "its replica continues")
         scenario.check(group.stop(signal.SIGTERM) == 120 and
                        f"replicas may still run: {name}" in group.said(),
-                       "what could not be told to stop is named (120)", group.said())
+                       "replicas that could not be stopped are named (120)", group.said())
         status, text = group.run("--stop")
-        # The hosts share files: whichever agent comes first ends it.
+        # The hosts share files: the first agent may stop all replicas.
         scenario.check(status == 0 and any(f"{n}: stopped" in text for n in network.names)
                        and not h.alive(pid), "--stop ends it", text)
         sshds.empty(scenario, group, "all is gone after --stop")
@@ -278,7 +280,7 @@ def wrong_hosts(scenario, network, sshds):
     sshds.silence(last)
     use("a host without sshd", 120, [cannot, "Connection refused"])
     sshds.serve(last)
-    use("a file of ssh that is not there", 120, [cannot, "/nowhere/config"],
+    use("a missing configuration file of ssh", 120, [cannot, "/nowhere/config"],
         rsh="ssh -F /nowhere/config")
     use("no such remote shell", 102, ["cannot start the remote shell: no-such-shell"],
         rsh="no-such-shell -x")

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Crane is upgraded on several hosts, one after the other, and then the server, under load.
 
-crane-run --hosts over network namespaces, each host with a state directory of its own. The builds
-differ in bytes and commit, and have equal versions. Clients go to any host; at a hand-over their
-connections may end, and nothing that was acknowledged is lost. Then a build whose schedule has
-another version takes a group with its log on disk over.
+crane-run --hosts over network namespaces, each host with its own state directory. The builds differ
+in bytes and commit, and have equal versions. Clients connect to any host; at a hand-over their
+connections may end, and no acknowledged write is lost. Then a build with another schedule version
+takes over a group with its log on disk.
 """
 import _builds as b
 import _harness as h
@@ -22,7 +22,7 @@ def builds(group):
 
 
 def roll(scenario, group, clients, commit):
-    """The leader last: it hands over."""
+    """The leader last, because it hands over."""
     for number in sorted(range(HOSTS), key=lambda n: n == group.leader()):
         run(scenario, group, f"host {number} is drained", number, "replica", "drain", str(number),
             says=[f"replica {number} is drained"])
@@ -35,14 +35,14 @@ def roll(scenario, group, clients, commit):
 
 
 def upgrade_server(scenario, group, clients):
-    """Asked for where the leader is; the same files are on all hosts."""
+    """Requested at the leader; the same files are on all hosts."""
     for words, status, says in ((["/bin/sleep", "1000"], 8, "rolled back"),
                                 (group.program + ["--maxmemory", "20mb"], 0, "upgraded")):
         run(scenario, group, f"crane-ctl upgrade: {says}", group.leader(), "upgrade", group.name,
             "--yes", "--seconds", "4", "--", *words, status=status, says=[says])
         served(clients)
     limit = group.asked(lambda client: client("CONFIG", "GET", "maxmemory")[1])
-    scenario.check(limit == b"20971520", "it is in force", limit)
+    scenario.check(limit == b"20971520", "the new limit is in force", limit)
 
 
 def check_writes(scenario, group, clients, what):

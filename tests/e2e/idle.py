@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The processor time of all processes of an idle group of three apache2; and who waits with which
-priority: nodes that have nothing to do keep the one that a starving loop is lent
+"""The processor time of all processes of an idle group of three apache2, and the priorities with
+which they wait: idle nodes keep the priority that is lent to a starving loop
 (consensus/fabric/urgency.h), servers are SCHED_BATCH (proxy/host/placement.h)."""
 import os
 import time
@@ -16,7 +16,7 @@ def ticks(pids):
 
 
 def used_in(group, seconds):
-    """({pid: seconds of processor time}, how long that was)."""
+    """({pid: seconds of processor time}, length of the interval)."""
     before, begin = ticks(group.processes()), time.monotonic()
     h.wait_until(lambda: time.monotonic() > begin + seconds, seconds + 5, "the time is over")
     after, took = ticks(group.processes()), time.monotonic() - begin
@@ -33,7 +33,7 @@ def priorities(scenario, group):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     except PermissionError:
-        scenario.say("no privilege for real-time priorities: not looked at")
+        scenario.say("no privilege for real-time priorities: not checked")
         return
     nodes = [group.status(i)["pid"] for i in range(3)]
     h.wait_until(lambda: all(policy(pid) == os.SCHED_RR for pid in nodes), 30,
@@ -41,12 +41,13 @@ def priorities(scenario, group):
     firsts = [group.status(i)["server_pid"] for i in range(3)]
     servers = [*firsts, *h.descendants(firsts)]
     odd = [pid for pid in servers if policy(pid) != os.SCHED_BATCH]
-    scenario.check(servers and not odd, "idle nodes have a real-time priority, servers are batches",
+    scenario.check(servers and not odd,
+                   "idle nodes have a real-time priority, servers are SCHED_BATCH",
                    f"{[(p, policy(p)) for p in odd]} of {servers}")
 
 
 def alone(scenario, seconds):
-    """One replica, which has nobody to tell anything."""
+    """A single replica, which has no other replica to contact."""
     port = h.free_port()
     work = scenario.work / "alone"
     work.mkdir()
@@ -65,7 +66,7 @@ def body(scenario):
     seconds = 30 if scenario.full else 6
     port = h.free_port()
     conf = h.apache_configuration(scenario.work, port)
-    # Checkpoints by themselves, every second: none when clients do nothing.
+    # Scheduled checkpoints, every second: none while clients do nothing.
     every = ["--checkpoint-every", "1"] if h.can_contain() else []
     with h.Group(scenario, ["apache2", "-f", str(conf)], port=port, options=every) as group:
         h.http(port, b"GET /1k.html HTTP/1.0\r\n\r\n")
@@ -89,7 +90,7 @@ def body(scenario):
                      f"{percent:.2f} % of one core")
         worst = sorted(used, key=used.get)[-3:]
         names = {p: open(f"/proc/{p}/comm", encoding="utf8").read().strip() for p in worst}
-        # The clock of these figures ticks every 10 ms: a short run cannot tell less.
+        # These figures come from a clock of 10 ms: a short run cannot measure less.
         allowed = max(AIM_PERCENT, 100 * 0.01 * len(used) / took if not scenario.full else 0)
         scenario.check(percent < allowed, f"idle: below {AIM_PERCENT} % of one core",
                        f"{percent:.2f} %, most by "

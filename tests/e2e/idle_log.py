@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The log of an idle server does not grow without end: a redis whose timers write 200
-entries a second, and which no client talks to, is checkpointed by itself, and a lost replica comes
-back from there. --checkpoint-log 1 stands for 64, so that minutes stand for hours."""
+"""The log of an idle server does not grow without limit: a redis whose timers write 200 entries a
+second, and which has no clients, takes scheduled checkpoints, and a lost replica recovers from
+there. --checkpoint-log 1 replaces 64, so that minutes replace hours."""
 import signal
 import time
 
@@ -30,10 +30,11 @@ def body(scenario):
         def asked():
             said = group.status(group.leader())
             return said["entries"]["checkpoint"] if said else 0
-        h.wait_until(lambda: asked() >= 1, 20, "what a client did is checkpointed")
+        h.wait_until(lambda: asked() >= 1, 20, "a client's request is checkpointed")
         begin = asked()
-        h.wait_until(lambda: asked() >= begin + 2, 50, "an idle server's log is cut by itself")
-        scenario.check(True, "an idle server's log is cut by itself, again and again")
+        h.wait_until(lambda: asked() >= begin + 2, 50,
+                     "an idle server's log is cut without a request")
+        scenario.check(True, "an idle server's log is cut repeatedly without a request")
         h.wait_until(lambda: taken() >= 1, 60, "a checkpoint of the idle server is kept")
         follower = (group.leader() + 1) % 3
         before = group.replica(follower)["node_pid"]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server that goes past libc: its two threads hand requests over by a futex in inline assembly,
-// and at its start it asks for io_uring, as libraries that have calls of their own do.
+// A server that bypasses libc: its two threads hand over requests by a futex in inline assembly,
+// and at its start it requests io_uring, as libraries with their own system calls do.
 //
 //   inline_server PORT
 //
-// Answers each line with its length, and says in the greeting whether it got a ring.
+// Answers each line with its length; its greeting reports whether it got a ring.
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <netinet/in.h>

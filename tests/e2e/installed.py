@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Crane below a prefix and as Debian packages: the programs find their parts wherever the whole is
-moved to, a group serves, recovers and is stopped, and nothing is left when Crane is taken away.
-lintian finds no error in the packages."""
+"""Crane below a prefix and as Debian packages: the programs find their parts wherever the whole
+tree is moved, a group serves, recovers and is stopped, and uninstalling leaves nothing. lintian
+finds no error in the packages."""
 import os
 import pathlib
 import re
@@ -37,7 +37,7 @@ def check_versions(scenario, programs):
         said[name] = done.returncode, re.match(r"Crane [\d.]+, commit \w+", done.stdout)
     scenario.check(all(status == 0 and text for status, text in said.values())
                    and len({text[0] for _, text in said.values()}) == 1,
-                   "all programs say the same version", str(said))
+                   "all programs report the same version", str(said))
 
 
 def check_pages(scenario, root):
@@ -70,7 +70,7 @@ def check_pages(scenario, root):
 
 
 def check_group(scenario, programs):
-    """A group of the programs that lie there."""
+    """A group run by the programs in this folder."""
     built, scenario.out = scenario.out, programs
     try:
         port = h.free_port()

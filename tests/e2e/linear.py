@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Is what redis' clients see linearizable while its replicas are killed, stopped and cut off?
+"""Are redis' answers linearizable while its replicas are killed, stopped and cut off?
 
-Three hosts in network namespaces, redis over tcp. linear-client asks registers, counters and lists
-through all hosts and records every call and answer; meanwhile faults drawn from a printed seed hit
-the group; at the end linear-check looks for an order that explains all answers (tests/linear).
-Operations without an answer stay open. Epochs: fresh groups, in turn with durability memory, with
-disk (only there do replicas recover that are killed one after the other), with disk and a virtual
-address, where connections move to the next leader, and on one host, where nodes share them. Hosts
-can be cut off from each other while clients still reach them, but for the last two kinds.
+Three hosts in network namespaces, redis over tcp. linear-client uses registers, counters and lists
+through all hosts and records every call and answer. Meanwhile faults drawn from a printed seed hit
+the group. At the end linear-check looks for an order that explains all answers (tests/linear).
+Operations without an answer stay open. Epochs are fresh groups, alternating between durability
+memory, disk (only there do replicas recover that are killed one after the other), disk with a
+virtual address, where connections move to the next leader, and one host, where nodes share
+connections. Except in the last two kinds, hosts can be cut off from each other while clients still
+reach them.
 
   linear.py [--full | --ops N --leader-changes N --faults N] [--seed N]
   linear.py --broken serve-before-commit|no-fence|amnesiac   must find a violation
@@ -31,13 +32,13 @@ from _network import Network
 HOSTS = 3
 CLIENTS = 24
 TIMEOUT_MS = 700
-# Answers of one epoch at most; with disk less, because who was killed runs the log again.
+# The most answers of one epoch; fewer with disk, because a killed replica replays its log.
 EPOCH = {"memory": 120000, "disk": 25000, "moved": 25000, "shared": 120000}
 BROKEN_EPOCHS = 6
 
 
 class Client:
-    """linear-client, and what it told last."""
+    """linear-client, and its last report."""
 
     def __init__(self, scenario, port, addresses, history, seed, closing):
         command = [str(scenario.out / "linear-client"), "--port", str(port), "--history",
@@ -66,17 +67,18 @@ class Client:
 
 
 class OneHost(h.Group):
-    """A group of crane-run's, and its network: none that could be cut."""
+    """A group of crane-run's, and its network: there is no link that could be cut."""
     clients, planes = ("127.0.0.1",), ()
     node_pid = h.Group.running_pid
 
     def kill_node(self, host):
         pid = self.node_pid(host)
         self.signal_node(host, signal.SIGKILL)
-        h.wait_until(lambda: self.replica(host)["node_pid"] != pid, 60, "crane-run has noticed")
+        h.wait_until(lambda: self.replica(host)["node_pid"] != pid, 60,
+                     "crane-run has noticed the exit")
 
     def start_again(self, host):
-        """crane-run does."""
+        """crane-run restarts it."""
 
     def ctl(self, *words):
         return h.ctl(self.scenario, *words, "--dir", str(self.home))
@@ -89,7 +91,7 @@ class OneHost(h.Group):
 
 
 class SomeHosts(Hosts):
-    """Nodes by themselves."""
+    """Nodes without crane-run."""
     start_again = Hosts.start
 
     def node_pid(self, host):
@@ -119,13 +121,13 @@ class Epoch:
         self.group, self.kind = group, kind
         self.broken = broken
         self.random = random.Random(seed)
-        # A broken build may get stuck, which is not what is looked for there.
+        # A broken build may get stuck; this scenario does not look for that.
         self.patience = 4 if broken else 90
         self.faults = []          # (monotonic ns, what)
         self.transfers = 0
         self.client = None
 
-    # --- what faults are made of -----------------------------------------------------------------
+    # --- the parts of faults ---------------------------------------------------------------------
     def fault(self, what):
         self.faults.append((time.monotonic_ns(), what))
 
@@ -159,7 +161,7 @@ class Epoch:
         return [i for i in range(HOSTS) if i != host]
 
     def while_long(self, longest=2.0):
-        """Mostly shorter than the second after which a silent link is given up."""
+        """Usually shorter than the second after which a silent link is closed."""
         self.hold(self.random.choice([self.random.uniform(0.1, 0.9),
                                       self.random.uniform(0.9, longest)]))
 
@@ -187,7 +189,7 @@ class Epoch:
                 self.network.link(host, "up", plane)
 
     def kill(self, host, forget=()):
-        """SIGKILL; `forget` names what of the replica is gone, too: its memory, its store."""
+        """SIGKILL; `forget` names what the replica loses, too: its memory, its store."""
         self.group.kill_node(host)
         if "memory" in forget:
             shutil.rmtree(f"/dev/shm/crane.{self.group.name}/consensus-{host}")
@@ -195,7 +197,7 @@ class Epoch:
             shutil.rmtree(self.group.dir / f"store/r{host}")
 
     def whole(self):
-        """Everybody is there, follows one leader and has done what was to be done before."""
+        """All replicas run, follow one leader and have run everything requested before."""
         def good():
             statuses = self.group.statuses(range(HOSTS))
             if not h.is_whole(statuses):
@@ -207,7 +209,7 @@ class Epoch:
                 and all(s["applied"] >= end for s in said)
         end = max((s["last"] for s in self.group.statuses().values() if s), default=0)
         h.wait_until(good, self.patience,
-                     "all replicas follow one leader, with all there was to do done")
+                     "all replicas follow one leader, and all earlier entries are applied")
 
     # --- the faults ------------------------------------------------------------------------------
     def stop_leader(self):
@@ -241,7 +243,7 @@ class Epoch:
             self.while_long()
 
     def silence(self):
-        """What one sends to another is lost, and nothing else."""
+        """Loses what one host sends to another, and nothing else."""
         host = self.random.randrange(HOSTS)
         to = self.random.choice(self.others(host))
         self.fault("cut in one direction")
@@ -252,7 +254,7 @@ class Epoch:
             self.network.silence(host, to, False)
 
     def transfer(self):
-        """No fault, but a change of the leader."""
+        """Not a fault, but a leader change."""
         to = self.follower()
         self.transfers += 1
         self.group.ctl("leader", "transfer", self.group.name, "--to", str(to))
@@ -288,8 +290,8 @@ class Epoch:
             self.group.start_again(host)
 
     def forgetful_follower(self):
-        """One follower misses entries; the other, which has them, loses memory and store, and only
-        these two are left: who forgot must not vote."""
+        """One follower misses entries; the other, which has them, loses memory and store; only
+        these two are left. The one that lost its state must not vote."""
         self.whole()
         leader = self.leader()
         misses, forgets = self.random.sample(self.others(leader), 2)
@@ -325,7 +327,7 @@ class Epoch:
 
     # --- the whole -------------------------------------------------------------------------------
     def run(self, plan, most):
-        """Runs the plan, then lets the clients go on to `most` answers."""
+        """Runs the plan, then lets the clients continue to `most` answers."""
         self.answers(500)
         for act in plan:
             act(self)
@@ -339,7 +341,7 @@ class Epoch:
 
 
 def judge(scenario, history, faults, number):
-    """{name: words} of what linear-check says; its windows are printed."""
+    """{name: words} of linear-check's output; its windows are printed."""
     path = scenario.work / f"faults{number}"
     path.write_text("".join(f"{at} {what}\n" for at, what in faults))
     done = subprocess.run([str(scenario.out / "linear-check"), str(history), "--faults", str(path)],
@@ -360,7 +362,7 @@ def judge(scenario, history, faults, number):
 
 
 def second_opinion(scenario, history):
-    """Porcupine's verdict; None where it could not be built."""
+    """Porcupine's verdict; None if it could not be built."""
     porcupine = scenario.tools / "linear-porcupine"
     if not porcupine.exists():
         return None
@@ -417,9 +419,9 @@ class Sums:
         rows = [("epochs", f"{self.epochs} ({', '.join(sorted(self.by_kind))})"),
                 ("operations answered", f"{self.answered} ("
                  + ", ".join(f"{k} {n}" for k, n in sorted(self.by_kind.items())) + ")"),
-                ("open / of them refused", f"{self.open} / {self.refused}"),
+                ("open / refused of these", f"{self.open} / {self.refused}"),
                 ("keys", str(self.keys)),
-                ("leader changes", f"{self.changes} (asked for: {self.transfers})"),
+                ("leader changes", f"{self.changes} (requested: {self.transfers})"),
                 ("faults, with operations in flight", f"{sum(self.faults.values())}, {self.hit()}")]
         rows += [(f"  {what}", f"{n}, in flight {min(self.in_flight[what])} to "
                   f"{max(self.in_flight[what])}") for what, n in sorted(self.faults.items())]
@@ -432,7 +434,7 @@ class Sums:
 
 @contextlib.contextmanager
 def places(scenario, kind, port):
-    """(network, group, the addresses that clients ask) of an epoch."""
+    """(network, group, the addresses that clients use) of an epoch."""
     program = h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0")
     if kind == "shared":
         with OneHost(scenario, program, port=port) as group:
@@ -448,7 +450,7 @@ def places(scenario, kind, port):
 
 
 def one_epoch(scenario, number, kind, plan, most, sums, broken=False):
-    """The judgement, and what went wrong otherwise."""
+    """The verdict, and any other problem."""
     port, seed = h.free_port(), scenario.seed + number
     history = scenario.work / f"history{scenario.next_number()}"
     problem = ""
@@ -488,7 +490,7 @@ def plan_of(kind, random_):
 
 
 def good_build(scenario, ops, changes, faults, long):
-    """Fresh groups until there was enough of everything."""
+    """Runs fresh groups until there is enough of everything."""
     sums, problems, number = Sums(), [], 0
     kinds = list(Epoch.REPERTOIRE)
     while (number < len(kinds) or sums.answered < ops or sums.changes < changes
@@ -502,7 +504,7 @@ def good_build(scenario, ops, changes, faults, long):
         if said["verdict"][0] != "ok" or said["porcupine"] not in ("ok", None) or len(problems) > 2:
             break
     sums.table()
-    scenario.check(not problems, "the group went on after every fault", "; ".join(problems))
+    scenario.check(not problems, "the group continued after every fault", "; ".join(problems))
     scenario.check(sums.odd == 0, "every answer was of the right kind", f"{sums.odd} were not")
     scenario.check(sums.verdicts["ok"] == sums.epochs, f"linearizable: {sums.answered} answers, "
                    f"{sums.changes} leader changes, {sums.hit()} faults with operations in flight",
@@ -548,7 +550,7 @@ def body(scenario):
     _broken.check_rules()
     scenario.tools = scenario.out
     if not (scenario.tools / "linear-porcupine").exists():
-        print("SKIPPED: e2e/linear: Porcupine: make linear-porcupine wants Go and its module")
+        print("SKIPPED: e2e/linear: Porcupine: make linear-porcupine needs Go and its module")
     if o.broken:
         return broken_build(scenario, o.broken)
     good_build(scenario, ops=o.ops or (1000000 if scenario.full else 20000),

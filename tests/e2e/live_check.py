@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Live checking: equal replicas are verified while they run; one whose output has a wrong byte
-is named with connection and bytes, stops with its own status, and the others go on. Also the
-leader. Of different schedules the first turn is named, with thread, operation and caller. After an
-alarm that no majority settles, what follows is compared again."""
+"""Live checking: equal replicas are verified while they run. A replica whose output has a wrong
+byte is named with connection and bytes and stops with its own status, and the others continue; also
+if it is the leader. If schedules differ, the first different turn is named, with thread, operation
+and caller. After an alarm that no majority settles, later entries are compared again."""
 import pathlib
 import re
 import shutil
@@ -23,7 +23,7 @@ def load(port, requests):
 
 
 def all_verified(group, numbers):
-    """True once each has verified something behind all inputs, and nobody differed."""
+    """True once each replica has verified something after all inputs, and none differed."""
     said = group.statuses(numbers)
     return all(s and s["verified"]["index"] > 100 and s["verified"]["verdict"] == "equal"
                and not s["verified"]["alarm"] for s in said.values()) and said
@@ -40,14 +40,14 @@ def equal_replicas(scenario):
                                group.name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, timeout=20)
         scenario.check("verified: log index " in done.stdout and "alarm" not in done.stdout,
-                       "crane-ctl status shows it", done.stdout)
+                       "crane-ctl status reports what is verified", done.stdout)
 
         def hashes():
             return group.status(group.leader())["entries"]["hash"]
         h.wait_until(lambda: group.status(0)["verified"]["age_ms"] > 2500, 30, "two quiet seconds")
         before = hashes()
         h.wait_until(lambda: group.status(0)["verified"]["age_ms"] > 5000, 30, "some more")
-        scenario.check(hashes() == before, "an idle group checks nothing more", str(before))
+        scenario.check(hashes() == before, "an idle group sends no more checks", str(before))
 
 
 def make_leader(scenario, group, number, answers=h.redis_answers):
@@ -79,15 +79,16 @@ def one_wrong(scenario, leads):
         told = h.tail(group.dir / f"r{others[0]}" / "node.log", 40)
         scenario.check(f"replica {wrong} diverged from the majority" in told, "the others name it",
                        told)
-        # Whoever did not propose the HASH knows what differs: its own evidence and the leader's.
+        # A replica that did not propose the HASH knows what differs: it has its own and the
+        # leader's evidence.
         named = re.search(r"different: connection \d+, output bytes \d+ to \d+", log + told)
         scenario.check(named, "connection and bytes are named", log + told)
         scenario.say(named.group(0) if named else "")
-        # The byte was changed behind the server's back.
+        # The byte was changed without the server's knowledge.
         scenario.check("no turn is different" in log + told, "no turn is blamed", log + told)
         h.wait_until(lambda: h.redis_answers(port), 30, "the others serve")
         good, text = load(port, 500)
-        scenario.check(good, f"{what} is gone, the group goes on", text)
+        scenario.check(good, f"{what} is gone, the group continues", text)
 
 
 def ask(port, what):
@@ -100,13 +101,13 @@ def ask(port, what):
 def first_turn(scenario):
     """Schedules that differ, with equal outputs: the message names the first different turn."""
     if "rdrand" not in pathlib.Path("/proc/cpuinfo").read_text():
-        scenario.say("no rdrand here: nothing that differs between replicas by itself")
+        scenario.say("no rdrand on this machine: no natural difference between replicas")
         return
     port = h.free_port()
     shutil.copy(scenario.out / "e2e/racy_server", scenario.work)   # where every container sees it
     program = [str(scenario.work / "racy_server"), str(port), str(scenario.work)]
     with h.Group(scenario, program, port=port) as group:
-        for _ in range(15):   # a throw is equal on all three once in four; else two are a majority
+        for _ in range(15):  # one throw in four is equal on all three; otherwise two are a majority
             before = max(s["last"] for s in group.statuses().values() if s)
             ask(port, b"dice")
             h.wait_until(lambda at=before: group.alarm() or group.verified(at), 30,
@@ -129,19 +130,19 @@ def first_turn(scenario):
                        f"{here}; {there}")
         scenario.check(re.search(r"called from /\S+/racy_server\+0x[0-9a-f]+ \(throw_dice\+0x",
                                  here),
-                       "the function that called", here)
+                       "the calling function is named", here)
         kept = [str(group.dir / f"r{n}" / f"diverged-{at}") for n in (number, other)]
         done = subprocess.run([str(scenario.out / "crane-diff"), "--schedule", *kept], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20)
         scenario.check(done.returncode == 1 and f"first different turn: {turn}\n" in done.stdout,
-                       "crane-diff finds the same in what was kept", done.stdout)
+                       "crane-diff finds the same turn in the kept files", done.stdout)
 
 
 def after_an_alarm(scenario):
-    """No two replicas answer alike: an alarm without majority. What follows is compared again, and
-    a wrong byte in it is found."""
+    """No two replicas answer alike: an alarm without majority. Later entries are compared again,
+    and a wrong byte in them is found."""
     if "rdrand" not in pathlib.Path("/proc/cpuinfo").read_text():
-        scenario.say("no rdrand here: nothing that differs between replicas by itself")
+        scenario.say("no rdrand on this machine: no natural difference between replicas")
         return
     port = h.free_port()
     shutil.copy(scenario.out / "e2e/racy_server", scenario.work)
@@ -152,29 +153,30 @@ def after_an_alarm(scenario):
             make_leader(scenario, group, 0, lambda at: ask(at, b"bytes"))
         ask(port, b"number")
         h.wait_until(group.alarm, 30, "the difference is found")
-        scenario.check(len(group.live()) == 3, "no majority: nobody is fenced", repr(group.brief()))
+        scenario.check(len(group.live()) == 3, "no majority: no replica is fenced",
+                       repr(group.brief()))
 
         def fresh():
             said = group.status(group.leader())
             return said and re.search(r"compared again from log index (\d+)",
                                       said["verified"]["alarm"])
-        base = int(h.wait_until(fresh, 30, "what follows is compared again")[1])
+        base = int(h.wait_until(fresh, 30, "later entries are compared again")[1])
         ask(port, b"bytes")
-        h.wait_until(lambda: group.verified(base), 30, "what follows is verified")
+        h.wait_until(lambda: group.verified(base), 30, "later entries are verified")
         said = group.status(group.leader())["verified"]
         scenario.check(said["verdict"] == "equal" and "equal up to" in said["alarm"]
                        and "none has a majority" in said["alarm"],
-                       "the status tells the alarm and what is verified since", repr(said))
+                       "status reports the alarm and what is verified since", repr(said))
         scenario.say(said["alarm"])
         for _ in range(8):
             ask(port, b"bytes")
         h.wait_until(lambda: wrong not in group.live(), 40, "the wrong byte's replica is fenced")
         log = h.tail(group.dir / f"r{wrong}" / "node.log", 40)
-        scenario.check(f"leaves with status {DIVERGED}" in log, f"with status {DIVERGED}", log)
+        scenario.check(f"leaves with status {DIVERGED}" in log, f"its status is {DIVERGED}", log)
         scenario.check(re.search(r"replica 2 diverged from the majority .*different: "
                                  r"connection \d+",
-                                 log), "it is told where", log)
-        scenario.check(ask(port, b"bytes").startswith(b"xxx"), "the group goes on")
+                                 log), "the message names the place", log)
+        scenario.check(ask(port, b"bytes").startswith(b"xxx"), "the group continues")
 
 
 def body(scenario):

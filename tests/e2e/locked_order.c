@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The racy programs' opposite: who comes when decides the result, and a mutex decides who comes.
-// Under Crane every replica prints the same, in parallel mode, too.
+// The opposite of the racy programs: the order of arrival decides the result, and a mutex decides
+// the order. Under Crane every replica prints the same, also in parallel mode.
 #include "../interpose/racy/racy.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What lies outside of the nodes costs no client. Every node is killed, at once and one after the
-other, with crane-run and without: connections wait, and go on. crane-run is stopped while the lead
-goes round; a node has no descriptor left: clients are served, and no loop spins. When the group has
-ended nothing waits any more.
+"""Failures outside the nodes cost no client. Every node is killed, at once and one after the other,
+with crane-run and without: connections wait, and continue. crane-run is stopped while the lead
+moves around; a node runs out of descriptors: clients are served, and no loop spins. When the group
+has ended no client waits any more.
 """
 import contextlib
 import itertools
@@ -21,11 +21,11 @@ from takeover_run import kill_crane_run, run, start_again
 
 CLIENTS = 6
 NUMBERS = itertools.count()
-TRANSFERS = 150   # a socket to crane-run holds some 200 messages
+TRANSFERS = 150   # a socket to crane-run holds about 200 messages
 
 
 class Kept(threading.Thread):
-    """A client with one connection, which is never opened again."""
+    """A client with one connection, which is never reopened."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -88,7 +88,7 @@ class Clients:
         return [c.bad for c in self.all if c.bad]
 
     def progress(self, each=20, seconds=90):
-        """Until every client has so many more answers, or one has none any more."""
+        """Waits until every client has this many more answers, or one has stopped."""
         goals = [c.answers + each for c in self.all]
         h.wait_until(lambda: self.bad() or all(c.answers >= g for c, g in zip(self.all, goals)),
                      seconds, f"every client is answered: {[c.answers for c in self.all]}")
@@ -101,7 +101,7 @@ class Clients:
 
 
 def keepers(group):
-    """Processes that hold clients' sockets of its nodes, whose words they have."""
+    """Processes that hold client sockets for its nodes, whose command lines they have."""
     return [int(pid) for pid in os.listdir("/proc") if pid.isdigit()
             and h.name_of(pid) == "crane-sockets" and h.alive(int(pid))
             and f"/{group.name}/" in words_of(pid)]
@@ -114,7 +114,7 @@ def words_of(pid):
 
 
 def waiting_keepers(group):
-    """Those whose node is gone: they have closed all but clients' sockets."""
+    """Keepers whose node is gone: they have closed all descriptors except clients' sockets."""
     return [pid for pid in keepers(group) if not os.path.exists(f"/proc/{pid}/fd/2")]
 
 
@@ -152,14 +152,14 @@ def lost(scenario, group, kind, name):
         what = f"{name}, {fault.__name__.replace('_', ' ')}"
         with Clients(kind, group.port) as clients:
             fault(group, clients)
-            scenario.check(not clients.bad(), f"{what}: every connection went on",
+            scenario.check(not clients.bad(), f"{what}: every connection continued",
                            clients.bad()[:3])
         group.remember(group.state())
         group.settle()
 
 
 def killed_keeper(scenario, group):
-    """A keeper is killed, then its node: the keeper in its place has the sockets."""
+    """A keeper is killed, then its node: the replacement keeper has the sockets."""
     with Clients(Counts, group.port) as clients:
         leader = group.leader()
         node = group.replica(leader)["node_pid"]
@@ -170,7 +170,7 @@ def killed_keeper(scenario, group):
         kill([node])
         clients.progress()
         scenario.check(not clients.bad(), "its keeper is killed, then the leader's node: "
-                       "every connection went on", clients.bad()[:3])
+                       "every connection continued", clients.bad()[:3])
     all_back(group)
     group.remember(group.state())
 
@@ -178,7 +178,7 @@ def killed_keeper(scenario, group):
 # --- the end ------------------------------------------------------------------------------------
 
 def ends(scenario, group, how):
-    """Clients wait for a group that comes to its end: they are reset, and nothing is left."""
+    """Clients wait for a group that ends: they are reset, and nothing is left."""
     client = h.Redis(group.port, 60)
     client("PING")
     group.remember(group.state())
@@ -194,7 +194,7 @@ def ends(scenario, group, how):
         group.process.wait(60)
     else:
         status, text = run(group, "--stop", "--name", group.name, "--dir", str(group.home))
-        scenario.check(status == 0 and "are reset" in text, f"{how}: it says so", text)
+        scenario.check(status == 0 and "are reset" in text, f"{how}: --stop reports it", text)
     try:
         client.answer()
         saw = "an answer"
@@ -205,19 +205,19 @@ def ends(scenario, group, how):
     client.close()
 
 
-# --- what is outside ----------------------------------------------------------------------------
+# --- failures outside the nodes -----------------------------------------------------------------
 
 def role_of(group, number):
     return (group.status(number) or {}).get("role")
 
 
 def leading(group):
-    """By what the nodes say: crane-run, which is stopped, hears of no change."""
+    """As the nodes report it: crane-run, which is stopped, sees no change."""
     return next((n for n in range(3) if role_of(group, n) == "leader"), None)
 
 
 def has_handed_over(group, before):
-    """Asks for it as long as that is refused, or comes to nothing."""
+    """Requests it as long as the request is refused or has no effect."""
     now = leading(group)
     if now == before:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
@@ -229,7 +229,7 @@ def has_handed_over(group, before):
 
 
 def stopped_crane_run(scenario, group):
-    """Ctrl-Z of crane-run: what the nodes would tell it waits, and it hears all of it later."""
+    """Ctrl-Z of crane-run: the nodes' messages to it wait, and it reads all of them later."""
     with Clients(Counts, group.port) as clients:
         with h.stopped(group.process.pid):
             for _ in range(TRANSFERS):
@@ -239,11 +239,11 @@ def stopped_crane_run(scenario, group):
                 clients.progress(2)
             answers = [role_of(group, n) for n in range(3)]
             scenario.check(sorted(map(str, answers)) == ["follower", "follower", "leader"],
-                           f"crane-run stopped, {TRANSFERS} transfers: no node waits for it",
+                           f"crane-run stopped, {TRANSFERS} transfers: no node waits for crane-run",
                            answers)
             clients.progress()
         h.wait_until(lambda: group.state()["leader"] == leading(group), 20,
-                     "crane-run hears who leads")
+                     "crane-run learns which replica leads")
         scenario.check(not clients.bad(), "crane-run stopped: every client is served",
                        clients.bad()[:3])
     group.remember(group.state())
@@ -254,7 +254,7 @@ def open_of(pid):
 
 
 def without_descriptors(scenario, group):
-    """The leader's node can open none: it waits for one, and others go on meanwhile."""
+    """The leader's node can open no descriptor: it waits for one, and others continue meanwhile."""
     leader = group.leader()
     node = group.replica(leader)["node_pid"]
     log = group.dir / f"r{leader}" / "node.log"
@@ -271,16 +271,16 @@ def without_descriptors(scenario, group):
         resource.prlimit(node, resource.RLIMIT_NOFILE, (least, had[1]))
         new = h.Redis(group.port, 60)
         new.send("PING")
-        h.wait_until(lambda: said() > before, 20, "the node says that it has no descriptor")
+        h.wait_until(lambda: said() > before, 20, "the node reports that it has no descriptor")
         busy = h.process_stat(node)[1]
         for client in kept:
             for _ in range(300):
                 client("PING")
-        for _ in range(300):   # the group goes on meanwhile
+        for _ in range(300):   # the group continues meanwhile
             group.status((leader + 1) % 3)
         busy = h.process_stat(node)[1] - busy
         scenario.check(said() == before + 1,
-                       f"no descriptor, {others} clients: it is said once", said() - before)
+                       f"no descriptor, {others} clients: it is reported once", said() - before)
         scenario.say(f"no descriptor, {others} clients: the node used {busy} ticks meanwhile")
         resource.prlimit(node, resource.RLIMIT_NOFILE, had)
         scenario.check(new.answer() == "PONG",

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GOAL: what a server reads of its process and its machine below /proc and /sys is the same on
-every replica. A difference of one digit in the number of a mount changed which method a Java
+"""GOAL: everything that a server reads about its process and its machine below /proc and /sys is
+the same on every replica. A difference of one digit in a mount number changed which method a Java
 virtual machine compiled next, and so the schedule.
-METHOD: a server reads each file of /proc, its own process' included, and those of /sys that change
-while a machine runs, and prints a digest of each, and where each link leads.
-CHECKS: the lines of all replicas are the same; those of the few files that are told to differ are
-not looked at.
+METHOD: a server reads each file of /proc, including its own process', and those of /sys that change
+while a machine runs. It prints a digest of each file, and the target of each link.
+CHECKS: the lines of all replicas are the same, except for the few files that are documented to
+differ.
 """
 import os
 import shutil
@@ -61,7 +61,7 @@ while True:
     client, _ = listener.accept()
     client.close()
 """
-# Where the replica's standard output goes: its own file.
+# The target of the replica's standard output: its own file.
 OWN = ("/proc/self/fd/1 ", "/proc/self/fd/2 ")
 
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server whose processes meet at names: a FIFO, a named semaphore, a condition in a mapped file.
+// A server whose processes meet by name: at a FIFO, a named semaphore, a condition in a mapped
+// file.
 //
 //   meeting_server PORT DIRECTORY
 //   meeting_server partner DIRECTORY
 //
-// It opens and maps all three when it starts.  For each line that a client sends it starts a
-// partner, which opens and maps them again: the partner signals the condition, posts the semaphore,
-// and writes its pid into the FIFO.  The answer is "met PID".
+// It opens and maps all three when it starts. For each line from a client it starts a partner,
+// which opens and maps them again, signals the condition, posts the semaphore, and writes its pid
+// into the FIFO. The answer is "met PID".
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -53,7 +54,7 @@ static void meet_at(const char* directory) {
 }
 
 static int partner(void) {
-  // The server has the mutex until it waits for the condition.
+  // The server holds the mutex until it waits for the condition.
   if (pthread_mutex_lock(&meeting->mutex) != 0) return 1;
   meeting->came = 1;
   pthread_cond_signal(&meeting->condition);
@@ -107,7 +108,7 @@ int main(int argc, char** argv) {
   pthread_cond_init(&meeting->condition, &too);
   if (mkfifo(fifo, 0600) != 0) fail(fifo);
   const int from = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  // Held, so that the end of a partner is not the end of the FIFO.
+  // Kept open, so that the end of a partner does not end the FIFO.
   const int held = open(fifo, O_WRONLY | O_CLOEXEC);
   if (from < 0 || held < 0) fail(fifo);
   fcntl(from, F_SETFL, 0);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""memcapable, whose verdicts are those of a native memcached; concurrent set/get/incr, then stats
+"""memcapable, with the same verdicts as for a native memcached; concurrent set/get/incr, then stats
 and a dump of all keys, equal on all replicas."""
 import os
 import random
@@ -14,7 +14,7 @@ import _harness as h
 
 
 def load(port, number, count, problems):
-    """One client: sets, gets back, increments; every answer is checked."""
+    """One client: sets, reads back, increments; checks every answer."""
     rng = random.Random(number)
     try:
         with socket.create_connection(("127.0.0.1", port), 20) as s, s.makefile("rwb") as f:
@@ -55,7 +55,7 @@ def command(port):
 
 
 def capable(port):
-    """{case: verdict} of libmemcached's own test suite, against the server at `port`."""
+    """{case: verdict} of libmemcached's test suite against the server at `port`."""
     suite = shutil.which("memccapable") or shutil.which("memcapable")
     done = subprocess.run([suite, "-h", "127.0.0.1", "-p", str(port)], text=True, timeout=120,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -71,7 +71,7 @@ def answers(port):
 
 
 def natively():
-    """What memcapable says of the same server without Crane."""
+    """memcapable's verdicts on the same server without Crane."""
     port = h.free_port()
     user = ["-u", "memcache"] if os.geteuid() == 0 else []
     with subprocess.Popen([*command(port), *user], stdout=subprocess.DEVNULL,
@@ -92,7 +92,8 @@ def body(scenario):
                    repr(native))
     with h.Group(scenario, command(port), port=port, record=True) as group:
         said = capable(port)
-        scenario.check(said == native, f"memcapable: {len(said) - 1} cases, each as natively",
+        scenario.check(said == native,
+                       f"memcapable: {len(said) - 1} cases, each the same as natively",
                        repr({case: (native.get(case), said.get(case)) for case in native | said
                              if native.get(case) != said.get(case)}))
         bad = [case for case, verdict in said.items() if verdict == "fail"]

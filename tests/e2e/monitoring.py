@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes answer by HTTP: health for load balancers, metrics for Prometheus, the status, a page;
-HAProxy in front follows the lead. HTTP-1: whatever is asked, the group goes on as it was."""
+"""The HTTP endpoints of nodes: health for load balancers, metrics for Prometheus, the status, a
+page. HAProxy in front follows the lead. HTTP-1: no request changes the state of the group."""
 import json
 import signal
 import socket
@@ -40,7 +40,7 @@ def health(scenario, group, first):
     _, text, _ = ask(first + others[0], "/leader")
     answer = json.loads(text)
     scenario.check(answer["leader"] == leader and answer["reason"] == "this replica is a follower"
-                   and answer["replica"] == others[0], "a follower says who leads", text)
+                   and answer["replica"] == others[0], "a follower names the leader", text)
 
 
 def is_exposition(scenario, first):
@@ -60,7 +60,7 @@ def status_is_the_same(scenario, group, first):
 
 
 def raw(port, data):
-    """What comes back of bytes that are no proper request; b"": the connection is closed."""
+    """The answer to bytes that are no proper request; b"": the connection is closed."""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as s:
         s.sendall(data)
         try:
@@ -71,16 +71,16 @@ def raw(port, data):
 
 def odd_requests(scenario, first):
     scenario.check(ask(first, "/nothing")[0] == 404, "an unknown path: 404")
-    scenario.check(ask(first, "/replica?lag=soon")[0] == 400, "a lag that is none: 400")
+    scenario.check(ask(first, "/replica?lag=soon")[0] == 400, "an invalid lag: 400")
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         scenario.check(ask(first, "/status", method=method)[0] in (405, 501), f"{method}: refused")
     for method in ("HEAD", "OPTIONS"):
         scenario.check(ask(first, "/liveness", method=method)[0] == 200, f"{method}: as GET")
     many = b"GET / HTTP/1.1\r\n" + b"X: " + b"y" * 20000 + b"\r\n\r\n"
-    scenario.check(b" 200 " not in raw(first, many)[:20], "headers without end: refused")
+    scenario.check(b" 200 " not in raw(first, many)[:20], "endless headers: refused")
     scenario.check(b" 200 " not in raw(first, b"\x16\x03\x01" + bytes(300) + b"\r\n\r\n")[:20],
                    "no HTTP at all: refused")
-    scenario.check(said(first, "/liveness") == 200, "and the node goes on")
+    scenario.check(said(first, "/liveness") == 200, "the node continues")
 
 
 def fails_over(scenario, group, first):
@@ -118,7 +118,8 @@ def one_host(scenario):
 
 
 def taken(scenario):
-    """A node goes on without the address, and has it once it is free."""
+    """A node runs without the address while another process has it, and binds it once it is
+    free."""
     port, first = h.free_port(), free_ports(1)
     with bound(first) as holder:
         holder.listen()
@@ -126,17 +127,18 @@ def taken(scenario):
                      options=["--http", str(first)]) as group:
             log = group.dir / "r0/node.log"
             h.wait_until(lambda: "HTTP is not answered yet" in log.read_text(), 20,
-                         "a taken address is said")
+                         "a taken address is reported")
             scenario.check(h.redis_answers(port)
                            and "cannot answer HTTP" in group.log.read_text(),
-                           "a taken address: the group serves without it, and says so")
+                           "a taken address: the group serves without it, and reports it")
             holder.close()
-            h.wait_until(lambda: said(first, "/leader") == 200, 20, "the address is had once free")
-    scenario.check(True, "a taken address is had once it is free")
+            h.wait_until(lambda: said(first, "/leader") == 200, 20,
+                         "the address is bound once free")
+    scenario.check(True, "a taken address is bound once it is free")
 
 
 class Load:
-    """redis-benchmark until it is ended."""
+    """redis-benchmark, until end() is called."""
 
     def __init__(self, port):
         self.port = port
@@ -161,7 +163,8 @@ def metrics_of(prometheus, leader):
 
 
 def watched(scenario):
-    """Prometheus sees load, fail-over and loss, which stays: nodes run by themselves."""
+    """Prometheus sees load, fail-over and a loss. The loss is permanent, because the nodes run
+    without crane-run."""
     port, http = h.free_port(), h.free_port()
     addresses = [f"127.0.0.{i + 1}" for i in range(3)]
     places = [f"{a}:{http}" for a in addresses]
@@ -169,14 +172,15 @@ def watched(scenario):
                replica=lambda i: {"http": places[i]}) as hosts, \
             Prometheus(scenario, places) as prometheus:
         old = hosts.leader()
-        scenario.check(metrics_of(prometheus, old), "Prometheus sees who leads")
-        # The rules may have been evaluated before the leader was asked for the first time.
+        scenario.check(metrics_of(prometheus, old), "Prometheus sees the leader")
+        # The rules may have been evaluated before the leader was scraped for the first time.
         h.wait_until(lambda: not prometheus.alerts(), 30, "rules know all three replicas")
         with Load(port):
             h.wait_until(lambda: (prometheus.value(
                 "max(rate(crane_proposals_committed_total[5s]))") or 0) > 100, 30,
                 "Prometheus sees the load")
-        # A server that is late for a moment is told at once, and alerted if it stays so.
+        # A server that is late for a moment is reported at once; an alert comes only if it stays
+        # late.
         alerts = prometheus.alerts("firing")
         scenario.check(not alerts, "Prometheus sees the load, and no alert", str(alerts))
         reigns = prometheus.value("max(crane_leader_changes_total)")
@@ -185,14 +189,14 @@ def watched(scenario):
         h.wait_until(lambda: (prometheus.value("max(crane_leader_changes_total)") or 0) > reigns,
                      30, "Prometheus sees the fail-over")
         h.wait_until(lambda: prometheus.value("max(crane_losses_tolerated)") == 0, 30,
-                     "Prometheus sees that no more may be lost")
+                     "Prometheus sees that the group can lose no replica")
         h.wait_until(lambda: "CraneOneLossStopsIt" in prometheus.alerts(), 30,
-                     "the alert for it is pending")
+                     "the alert for this is pending")
         scenario.check(True, "Prometheus sees the fail-over, and alerts: one loss from stopping")
 
 
 def behind_haproxy(scenario):
-    """Debian's HAProxy asks /leader of three hosts, which refuse clients unless they lead."""
+    """Debian's HAProxy checks /leader of three hosts, which refuse clients unless they lead."""
     h.need("haproxy")
     front, http = h.free_port(), h.free_port()
     addresses = [f"127.0.0.{i + 1}" for i in range(3)]
@@ -226,8 +230,8 @@ def behind_haproxy(scenario):
                                f"replica {old} was killed: HAProxy goes to the next leader")
                 hosts.start(old)
                 h.wait_until(hosts.serves, 60, "the lost replica is back")
-            count = h.wait_until(answers, 10, "an answer")
-            scenario.check(count >= 5, "the counter goes on", str(count))
+            count = h.wait_until(answers, 10, "an answer comes")
+            scenario.check(count >= 5, "the counter continues", str(count))
         finally:
             balancer.terminate()
             balancer.wait()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Three hosts as network namespaces, redis over tcp with a virtual address: the leader's node is
-killed, stopped for two seconds, and ended in order, its link is cut and mended, the lead is handed
-over, and at last a fourth host replaces the leader. Clients of the address keep their connections:
-none is reset, no answer is lost or comes twice, the replicas are equal.
+"""Three hosts as network namespaces, redis over tcp with a virtual address. The leader's node is
+killed, stopped for two seconds, and ended in order; its link is cut and mended; the lead is
+transferred; finally a fourth host replaces the leader. Clients of the address keep their
+connections: none is reset, no answer is lost or comes twice, the replicas are equal.
 
 Printed, not asserted: how long the clients waited at a change.
 """
@@ -25,8 +25,8 @@ KINDS = ("transfer", "kill", "cut", "stop", "end")
 
 
 class Client(threading.Thread):
-    """Counts on one connection, and now and then asks for a long answer; each answer must be the
-    next number, or whole."""
+    """Counts on one connection, and now and then requests a long answer. Each answer must be the
+    next number, or complete."""
 
     def __init__(self, address, port, number):
         super().__init__(daemon=True)
@@ -55,7 +55,7 @@ class Client(threading.Thread):
         if answer != b":%d" % self.count:
             raise h.Failure(f"{self.key}: INCR {self.count} was answered by {answer!r}")
         if self.count % 50 == 1 and self.ask("GET", "long" + self.key) != self.long:
-            raise h.Failure(f"{self.key}: a long answer is not whole")
+            raise h.Failure(f"{self.key}: a long answer is not complete")
 
     def begin(self):
         if self.ask("SET", "long" + self.key, self.long) != b"+OK":
@@ -70,7 +70,7 @@ class Client(threading.Thread):
 
 
 class LastWords:
-    """Counts what would end a connection, a FIN or an RST, in all that comes from the address."""
+    """Counts packets from the address that end a connection: a FIN or an RST."""
 
     def __init__(self, bridge, address):
         there = int.from_bytes(socket.inet_aton(address), "big")
@@ -95,7 +95,7 @@ class LastWords:
 
 
 class Changes:
-    """What becomes of the leader."""
+    """The changes that happen to the leader."""
 
     def __init__(self, scenario, group, network, clients):
         self.scenario, self.group, self.network, self.clients = scenario, group, network, clients
@@ -104,7 +104,7 @@ class Changes:
     def goes_on(self):
         before = [c.count for c in self.clients]
         h.wait_until(lambda: all(c.count > n + 20 or c.bad for c, n in zip(self.clients, before)),
-                     60, "all clients go on")
+                     60, "all clients continue")
         if any(c.bad for c in self.clients):
             raise h.Failure("\n".join(c.bad for c in self.clients if c.bad))
 
@@ -159,9 +159,9 @@ class Changes:
         self.group.wait(leader)
 
     def change(self, kind):
-        # A client's kernel answers one question of a new leader in half a second (RFC 5961).
+        # A client's kernel answers one challenge of a new leader in half a second (RFC 5961).
         h.wait_until(lambda: time.monotonic() > self.last + 1, 60, "the clients answer again")
-        h.wait_until(self.is_whole, 60, "all replicas are there")
+        h.wait_until(self.is_whole, 60, "all replicas are whole")
         self.goes_on()
         for client in self.clients:
             client.longest = 0
@@ -172,13 +172,14 @@ class Changes:
 
 
 def judge(scenario, changes, rounds, words, idle=()):
-    """What the clients, which have ended, and the capture say."""
+    """Checks the clients, which have ended, and the capture."""
     clients, last_words = changes.clients, words.heard()
     bad = [c.bad for c in (*clients, *idle) if c.bad]
     scenario.check(not bad, f"{len(clients)} clients and {len(idle)} idle ones, {rounds} x "
-                   f"{', '.join(changes.gaps)}: all live on, {sum(c.count for c in clients)} "
+                   f"{', '.join(changes.gaps)}: all still connected, "
+                   f"{sum(c.count for c in clients)} "
                    "answers", "\n".join(bad[:10]))
-    scenario.check(not last_words, "no client is told that its connection ends",
+    scenario.check(not last_words, "no client's connection is ended",
                    f"{len(last_words)}: {last_words[:1]}")
     for kind, seconds in changes.gaps.items():
         scenario.say(f"{kind}: clients waited {statistics.median(seconds) * 1000:.0f} ms, "
@@ -186,7 +187,7 @@ def judge(scenario, changes, rounds, words, idle=()):
 
 
 def change_all(changes, rounds, kinds, last):
-    """Changes the leader under the clients, which end then."""
+    """Changes the leader under the clients, which then end."""
     for client in changes.clients:
         client.start()
     try:
@@ -236,4 +237,4 @@ def body(scenario):
 
 if __name__ == "__main__":
     h.tell("moved", body, rounds={"type": int, "default": 0},
-           kinds={"nargs": "*", "choices": KINDS, "help": "only these"})
+           kinds={"nargs": "*", "choices": KINDS, "help": "only these changes"})

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""crane-run --hosts with --virtual-ip: clients of the address live on while an operator drains,
-resumes and replaces the leader, while its node is killed and recovers, and when its host's part of
-the group is ended; none is reset, no answer is lost or comes twice, the replicas are equal.
+"""crane-run --hosts with --virtual-ip: clients of the address keep their connections while an
+operator drains, resumes and replaces the leader, while its node is killed and recovers, and when
+its host's part of the group is ended. None is reset, no answer is lost or comes twice, the replicas
+are equal.
 
 Printed, not asserted: how long the clients waited at a change.
 """
@@ -19,7 +20,7 @@ KINDS = ("drain", "replace", "kill")
 
 
 class Operated(Changes):
-    """What becomes of the leader where crane-run's agents start the nodes."""
+    """The changes that happen to the leader if crane-run's agents start the nodes."""
 
     def operate(self, leader, word):
         status, text = self.group.ctl(leader, "replica", word, str(leader))
@@ -34,12 +35,12 @@ class Operated(Changes):
         self.operate(leader, "replace")
 
     def kill(self, leader):
-        """Its host recovers it at a checkpoint, which another replica takes for it."""
+        """Its host recovers it from a checkpoint, which another replica takes for it."""
         os.kill(self.group.status(leader)["pid"], signal.SIGKILL)
         self.group.leader(others_than=[leader])
 
     def end(self, leader):
-        """crane-run's part on that host, as its init system would."""
+        """Ends crane-run's part on that host, as its init system would."""
         agent = self.group.agent(leader)
         os.kill(agent, signal.SIGTERM)
         h.wait_until(lambda: not h.alive(agent), 30, "the host's agent ends")
@@ -73,4 +74,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("moved_run", body, rounds={"type": int, "help": "of each change"})
+    h.tell("moved_run", body, rounds={"type": int, "help": "for each change"})

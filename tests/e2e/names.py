@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A replicated server looks names up, and connects by name, over IPv4 and IPv6. The leader's
-resolver is a DNS server of the test: all replicas hear the same, also when the leader is killed
-while it is asked, when the DNS server is gone, and with --outbound none. A replay asks nobody."""
+"""A replicated server resolves names, and connects by name, over IPv4 and IPv6. The leader's
+resolver is a DNS server of the test. All replicas get the same answers, also when the leader is
+killed during a query, when the DNS server is gone, and with --outbound none. A replay sends no
+query."""
 import os
 import signal
 import socket
@@ -48,7 +49,7 @@ while True:
 
 
 class Dns:
-    """Answers A and AAAA of ADDRESSES; "slow.test" not before it is let go on."""
+    """Answers A and AAAA of ADDRESSES; answers "slow.test" only when the test releases it."""
 
     def __init__(self):
         self.heard, self.goes_on = [], threading.Event()
@@ -89,14 +90,14 @@ class Dns:
 
 
 class Peer:
-    """Says where a client comes from."""
+    """Answers each client with the address it comes from."""
 
     def __init__(self, family, ip):
         self.ip, self.socket = ip, socket.socket(family)
         self.socket.bind((ip, 0))
         self.socket.listen(16)
         self.port = self.socket.getsockname()[1]
-        self.came = []  # from which addresses and ports
+        self.came = []  # from these addresses and ports
         threading.Thread(target=self.serve, daemon=True).start()
 
     def serve(self):
@@ -133,13 +134,14 @@ def looks_up(scenario):
             got = ask(port, line)
             scenario.check(set(got.split()) == words, f"{line}: {got}", got)
         scenario.check("localhost" not in dns.heard and "10.0.0.1" not in dns.heard,
-                       "what needs no resolver is not asked", str(dns.heard))
+                       "names that need no resolver are not queried", str(dns.heard))
         for line, answer in ((f"connect four.test {four.port}", "from 127.0.0.1"),
                              (f"connect six.test {six.port}", "from ::1"),
                              (f"connect ::1 {six.port}", "from ::1")):
             got = ask(port, line)
             scenario.check(got == answer, f"{line}: {got}", got)
-        scenario.check((len(four.came), len(six.came)) == (1, 2), "each was connected to once",
+        scenario.check((len(four.came), len(six.came)) == (1, 2),
+                       "each peer got the expected connections",
                        f"{four.came} {six.came}")
         for peer, ip in ((four, "127.0.0.3"), (six, "::1")):
             source = (ip, h.free_port())
@@ -158,7 +160,7 @@ def looks_up(scenario):
     done = subprocess.run([str(scenario.out / "crane-replay"), str(group.record)],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
     scenario.check(done.returncode == 0, "a replay is equal", done.stdout)
-    scenario.check(len(dns.heard) == heard, "and has asked nobody")
+    scenario.check(len(dns.heard) == heard, "the replay has sent no query")
 
 
 def leader_is_lost(scenario):
@@ -168,16 +170,16 @@ def leader_is_lost(scenario):
         got = []
         client = threading.Thread(target=lambda: got.append(ask(port, "resolve slow.test")))
         client.start()
-        h.wait_until(lambda: "slow.test" in dns.heard, 30, "the leader asks")
+        h.wait_until(lambda: "slow.test" in dns.heard, 30, "the leader sends the query")
         dns.heard.clear()
         pid = group.replica(group.leader())["node_pid"]
         os.kill(pid, signal.SIGKILL)
-        h.wait_until(lambda: "slow.test" in dns.heard, 60, "the next leader asks again")
+        h.wait_until(lambda: "slow.test" in dns.heard, 60, "the next leader sends the query again")
         dns.goes_on.set()
         client.join(60)
         scenario.check(got == ["192.0.2.78"], "the client has its answer, by the next leader",
                        str(got))
-        h.wait_until(group.are_whole, 60, "all replicas are there")
+        h.wait_until(group.are_whole, 60, "all replicas are whole")
         group.settle()
         group.stop()
     dns.end()
@@ -189,7 +191,7 @@ def is_refused(scenario):
     with group:
         got = ask(port, "resolve four.test")
         scenario.check(got == f"error gaierror {socket.EAI_FAIL}", f"--outbound none: {got}", got)
-        scenario.check(not dns.heard, "nothing is asked", str(dns.heard))
+        scenario.check(not dns.heard, "no query is sent", str(dns.heard))
         group.stop()
     dns.end()
 

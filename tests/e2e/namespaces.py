@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Three hosts as network namespaces behind a bridge, redis over tcp: the leader's link is cut and
-mended, under an INCR load; the others go on, the virtual address moves, the hook is run, the old
+"""Three hosts as network namespaces behind a bridge, redis over tcp. The leader's link is cut and
+mended, under an INCR load; the others continue, the virtual address moves, the hook runs, the old
 leader follows again, outputs stay equal.
 
 Printed, not asserted: the time from the cut to the first answer on a new connection to another
@@ -18,7 +18,7 @@ HOSTS = 3
 
 
 def cut_and_mend(scenario, group, network):
-    """Milliseconds without service for who connects to another host, to the virtual address."""
+    """Milliseconds without service for clients of another host, and of the virtual address."""
     leader = group.leader()
     network.link(leader, "down")
     gaps = first_answers(group, time.monotonic_ns(),
@@ -33,7 +33,7 @@ def cut_and_mend(scenario, group, network):
     h.wait_until(lambda: network.holders() == [following], 10,
                  f"replica {following} alone has the virtual address")
     h.wait_until(lambda: f"{leader} follower {following}" in group.hook.read_text(), 10,
-                 "the hook of the old leader's host was told who leads")
+                 "the hook of the old leader's host was called with the new leader")
     return gaps
 
 

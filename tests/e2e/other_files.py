@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A replica that returns finds its files under other inode numbers, and the schedules stay equal.
+The server is apache2, because its ETags show the inode numbers it sees. First, the group is on
+another file system than the server's files, where an overlay may assign inode numbers to
+directories freely. Then the files are copies by the time a replica returns, as on another host:
+they are in a directory bound into the containers, which is exchanged while one replica is drained.
+Finally, processes of a server meet at a FIFO, at a named semaphore and in a mapped file, and still
+meet when some processes are older than the checkpoint and others are not.
 
-apache2, whose ETags show the numbers it sees.  First the group lies on another file system than the
-server's files, where an overlay may number directories as it likes.  Then the files themselves are
-copies by the time a replica returns, as on another host: they are in a directory bound into the
-containers, which is exchanged while one replica is drained.  Last, processes of a server that meet
-at a FIFO, at a semaphore's name and in a mapped file still do when some of them are older than the
-checkpoint and some are not.
-
-And what others make in this machine's /tmp is no file of the server's (FILES-1).
+Files that other programs create in this machine's /tmp are not the server's (FILES-1).
 """
 import contextlib
 import os
@@ -30,7 +29,7 @@ class Apache(_apache.Apache):
 
 
 class Bound(Apache):
-    """Its pages are in a directory of their own."""
+    """Its pages are in a separate directory."""
     name = "apache2 event, pages bound"
 
     def prepare(self):
@@ -56,7 +55,7 @@ def loaded_and_led(scenario, group, server, follower, before, what):
     lead(group, follower)
     after = server.state()
     scenario.check(after == before, f"{what}: clients see the same numbers", f"{before}; {after}")
-    check_equal(scenario, group, f"{what}, which has led")
+    check_equal(scenario, group, f"{what}, after it has led")
 
 
 def over_two(scenario):
@@ -66,7 +65,7 @@ def over_two(scenario):
         try:
             with h.Group(scenario, server.command, port=server.port,
                          options=server.options) as group:
-                h.wait_until(server.ready, 60, "it answers")
+                h.wait_until(server.ready, 60, "the server answers")
                 before = server.state()
                 follower = (group.leader() + 1) % 3
                 checkpoint(group, follower)
@@ -78,7 +77,7 @@ def over_two(scenario):
 
 
 def exchange(directory):
-    """Equal files in its place, every one with another inode number."""
+    """Replaces the directory by a copy with equal files, each with another inode number."""
     old = directory.with_name(directory.name + ".old")
     os.rename(directory, old)
     shutil.copytree(old, directory, copy_function=shutil.copy2, symlinks=True)
@@ -92,7 +91,7 @@ def exchange(directory):
 def exchanged(scenario):
     server = Bound(m.place_of(scenario, Bound), h.free_port())
     with h.Group(scenario, server.command, port=server.port, options=server.options) as group:
-        h.wait_until(server.ready, 60, "it answers")
+        h.wait_until(server.ready, 60, "the server answers")
         before = server.state()
         server.load(server.requests[0])
         follower = (group.leader() + 1) % 3
@@ -126,9 +125,9 @@ def of_nobody_else(scenario):
                 with socket.create_connection(("127.0.0.1", port), 20) as client:
                     said = client.makefile().readline().split()
                 scenario.check((name in said) == seen and (seen or not said),
-                               "the server sees " + ("what its command line names"
+                               "the server sees " + ("files that its command line names"
                                                      if seen else "a /tmp of its own"), str(said))
-                check_equal(scenario, group, "what it saw")
+                check_equal(scenario, group, "after the listing")
 
 
 def meeting(scenario):
@@ -146,11 +145,11 @@ def meeting(scenario):
         follower = (group.leader() + 1) % 3
         checkpoint(group, follower)
         recover(group, follower)
-        scenario.check(met() == ["met"] * 3, "they meet beside a replica that returned")
+        scenario.check(met() == ["met"] * 3, "they meet after a replica returned")
         check_equal(scenario, group, "a new process meets an older one")
         lead(group, follower)
-        scenario.check(met() == ["met"] * 3, "they meet under one that returned")
-        check_equal(scenario, group, "it has led")
+        scenario.check(met() == ["met"] * 3, "they meet when the returned replica leads")
+        check_equal(scenario, group, "after it has led")
 
 
 def body(scenario):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An outage is not the server's fault: apache2 closes connections that are kept alive after some
-idle seconds, and the group is out of order for longer. What clients have sent before or meanwhile
-is answered on the connection that it came by, whatever caused the outage: no majority, all nodes
-stopped, or the leader lost while the others are stopped.
+"""The server must not notice an outage of the group: apache2 closes kept-alive connections after
+some idle seconds, and the group is out of service for longer. Requests sent before or during the
+outage are answered on the same connections, whatever caused it: no majority, all nodes stopped, or
+the leader lost while the others are stopped.
 """
 import select
 import signal
@@ -17,7 +17,7 @@ REQUEST = b"GET /1k.html HTTP/1.1\r\nHost: crane.test\r\n\r\n"
 
 
 class Kept:
-    """A connection that is kept alive."""
+    """A kept-alive connection."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), 60)
@@ -26,13 +26,13 @@ class Kept:
         self.socket.sendall(REQUEST)
 
     def answer(self):
-        """What is wrong with the answer, or nothing."""
+        """An error text about the answer, or nothing."""
         got = b""
         try:
             while b"\r\n\r\n" not in got or len(got.partition(b"\r\n\r\n")[2]) < 1024:
                 part = self.socket.recv(65536)
                 if not part:
-                    return f"closed behind {len(got)} bytes"
+                    return f"closed after {len(got)} bytes"
                 got += part
         except OSError as error:
             return f"{type(error).__name__} behind {len(got)} bytes"
@@ -40,7 +40,7 @@ class Kept:
         return "" if good else repr(got[:200])
 
     def is_quiet(self):
-        """Neither bytes nor an end have come."""
+        """Neither bytes nor an end has arrived."""
         return not select.select([self.socket], [], [], 0)[0]
 
     def close(self):
@@ -48,7 +48,7 @@ class Kept:
 
 
 def outage(scenario, group, port, what, seconds, begin, end):
-    """`begin` stops the group and `end` lets it continue, `seconds` later: the fault's length."""
+    """`begin` stops the group; `end` lets it continue `seconds` later."""
     clients = [Kept(port) for _ in range(CLIENTS)]
     try:
         for client in clients:
@@ -63,7 +63,8 @@ def outage(scenario, group, port, what, seconds, begin, end):
         for client in clients[CLIENTS // 2:]:
             client.ask()
         quiet = sum(client.is_quiet() for client in clients)
-        scenario.check(quiet == CLIENTS, f"{what}: an outage", f"{CLIENTS - quiet} heard something")
+        scenario.check(quiet == CLIENTS, f"{what}: an outage",
+                       f"{CLIENTS - quiet} received something")
         time.sleep(max(0.0, began + seconds - time.monotonic()))
         end()
         wrong = [w for w in (client.answer() for client in clients) if w]
@@ -72,11 +73,11 @@ def outage(scenario, group, port, what, seconds, begin, end):
         for client in clients:
             client.ask()
         wrong = [w for w in (client.answer() for client in clients) if w]
-        scenario.check(not wrong, f"{what}: and the next ones", wrong)
+        scenario.check(not wrong, f"{what}: the next requests are answered", wrong)
     finally:
         for client in clients:
             client.close()
-    h.wait_until(lambda: group.are_near(1000), 60, "all replicas are there again")
+    h.wait_until(lambda: group.are_near(1000), 60, "all replicas are back")
 
 
 def body(scenario):
@@ -99,9 +100,10 @@ def body(scenario):
         def followers():
             return [n for n in range(3) if n != leader]
 
-        # Stopped followers are a majority: the leader writes into their memory itself.
+        # Stopped followers still form a majority, because the leader writes directly into their
+        # memory.
         def lose_majority():
-            group.process.send_signal(signal.SIGSTOP)   # else crane-run starts them again
+            group.process.send_signal(signal.SIGSTOP)   # otherwise crane-run restarts them
             signal_all(followers(), signal.SIGKILL)
             h.wait_until(lambda: (group.status(leader) or {}).get("no_quorum"), 10,
                          "the leader has noticed")

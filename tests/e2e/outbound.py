@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""nginx, replicated, passes requests on to a server that knows nothing of Crane. The leader is hurt
-again and again: no request fails, that server hears each request once, and the replicas' outputs
-are equal. So are they when the history is replayed, which connects to nothing. --outbound refuses
-what it does not name."""
+"""A replicated nginx forwards requests to a server that runs without Crane. The leader is hit by
+faults repeatedly: no request fails, that server gets each request once, and the replicas' outputs
+are equal. A replay of the history is equal, too, and connects to nothing. --outbound refuses
+destinations that it does not name."""
 import http.client
 import http.server
 import json
@@ -27,7 +27,7 @@ class Backend(o.HttpBackend):
 
 
 class Client(threading.Thread):
-    """Asks on one connection until it is told to end; every answer must be the right one."""
+    """Sends requests on one connection until it is stopped; every answer must be the right one."""
 
     def __init__(self, port, number):
         super().__init__(daemon=True)
@@ -67,7 +67,7 @@ FAULTS = (kill_node, hand_over, kill_server, stop_node)
 
 
 def passes_on(scenario, kills):
-    """Without kills it is recorded: a replica that recovers begins its recordings anew."""
+    """Without kills it is recorded: a replica that recovers starts its recordings again."""
     backend, port = Backend(), h.free_port()
     program = nginx(scenario, port, backend.port)
     with h.Group(scenario, program, port=port, record=kills == 0) as group:
@@ -77,12 +77,12 @@ def passes_on(scenario, kills):
         for fault in range(kills):
             asked = sum(len(c.sent) for c in clients)
             h.wait_until(lambda: sum(len(c.sent) for c in clients) > asked + 400, 60,
-                         "requests are passed on")
-            h.wait_until(group.are_whole, 60, "all replicas are there")
+                         "requests are forwarded")
+            h.wait_until(group.are_whole, 60, "all replicas are whole")
             FAULTS[fault % len(FAULTS)](scenario, group)
         asked = sum(len(c.sent) for c in clients)
         h.wait_until(lambda: sum(len(c.sent) for c in clients) > asked + 400, 60,
-                     "requests are passed on at the end")
+                     "requests are forwarded at the end")
         for client in clients:
             client.ended = True
         for client in clients:
@@ -91,10 +91,10 @@ def passes_on(scenario, kills):
         bad = [text for c in clients for text in c.bad]
         scenario.check(not bad, f"{len(sent)} requests, {kills} kills: none failed", "\n".join(bad))
         twice = backend.heard_twice()
-        scenario.check(not twice, "the other server heard nothing twice", str(twice[:10]))
+        scenario.check(not twice, "the other server got no request twice", str(twice[:10]))
         scenario.check({p: b[0] for p, b in backend.heard.items()} == sent,
-                       "it heard all of each request")
-        h.wait_until(group.are_whole, 60, "all replicas are there at the end")
+                       "it got all of each request")
+        h.wait_until(group.are_whole, 60, "all replicas are whole at the end")
         said = group.settle()
         address = f"127.0.0.1:{backend.port}"
         for number, status in said.items():
@@ -113,24 +113,24 @@ def passes_on(scenario, kills):
 
 def is_reset(scenario):
     """As on several hosts: the old leader's connections are reset on all replicas, and new ones are
-    opened. nginx must not ask again on its own, so that clients see it."""
+    opened. nginx must not retry, so that clients see the reset."""
     backend, port = Backend(), h.free_port()
     program = nginx(scenario, port, backend.port)
     with h.Group(scenario, program, port=port, options=["--test-only-reset-connections"]) as group:
         for number in range(3):
             client = Client(port, number)
             client.start()
-            h.wait_until(lambda: len(client.sent) > 200 or client.bad, 60, "requests are passed on")
-            scenario.check(not client.bad, f"reign {number}: requests are passed on",
+            h.wait_until(lambda: len(client.sent) > 200 or client.bad, 60, "requests are forwarded")
+            scenario.check(not client.bad, f"reign {number}: requests are forwarded",
                            "\n".join(client.bad))
             if number < 2:
                 group.signal_node(group.leader(), signal.SIGKILL)
                 h.wait_until(lambda: client.bad, 30, "the client is reset")
-                h.wait_until(group.are_whole, 60, "all replicas are there")
+                h.wait_until(group.are_whole, 60, "all replicas are whole")
             client.ended = True
             client.join(60)
         twice = backend.heard_twice()
-        scenario.check(not twice, "resets: the other server heard nothing twice", str(twice[:10]))
+        scenario.check(not twice, "resets: the other server got no request twice", str(twice[:10]))
         group.settle()
         group.stop()
 
@@ -140,7 +140,7 @@ def is_replayed(scenario, group, backend):
     done = subprocess.run([str(scenario.out / "crane-replay"), str(group.record)],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
     scenario.check(done.returncode == 0, "a replay is equal", done.stdout)
-    scenario.check(backend.connections == before, "and has opened no connection")
+    scenario.check(backend.connections == before, "the replay has opened no connection")
 
 
 def is_refused(scenario):
@@ -151,19 +151,19 @@ def is_refused(scenario):
                                f"http://127.0.0.1:{port}/"], stdout=subprocess.PIPE, text=True,
                               timeout=60)
         scenario.check(done.stdout == "502" and backend.connections == 0,
-                       "--outbound refuses what it does not name", done.stdout)
+                       "--outbound refuses destinations that it does not name", done.stdout)
         status, text = h.ctl(scenario, "status", group.name, "--dir", str(group.home), "-o",
                              "json")
         told = [r["outbound"] for r in json.loads(text)["replicas"]]
         scenario.check(status == 0 and all(o and not o[0]["allowed"] for o in told),
-                       "status says so", text)
+                       "status reports it", text)
         log = (group.dir / f"r{group.leader()}" / "node.log").read_text()
         scenario.check(f"--outbound 127.0.0.1:{backend.port} allows it" in log,
-                       "the log says which option allows it", log[-2000:])
+                       "the log names the option that allows it", log[-2000:])
         group.stop()
 
 
-# Connects from ports that it chooses: from one at its start, from one for each client.
+# Connects from ports that it chooses: from one at its start, and from one for each client.
 CHOOSES = r'''
 import socket, sys
 port, backend, first, later = map(int, sys.argv[1:])
@@ -188,7 +188,7 @@ while True:
 
 
 def comes_from(scenario):
-    """The port that a server binds before it connects is the one that it and its peer see."""
+    """If a server binds a port before it connects, it and its peer see that port."""
     outside = socket.create_server(("127.0.0.1", 0))
 
     def serve():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a group shows to the rest of its machine is no more than what the server shows natively:
-where it listens, what another user can read, write or connect to, whom its processes run as and
-with which capabilities, and the environment that the server sees."""
+"""A group shows no more to the rest of its machine than the server shows natively: where it
+listens, what another user can read, write or connect to, the users and capabilities of its
+processes, and the environment that the server sees."""
 import json
 import os
 import pathlib
@@ -16,9 +16,9 @@ import sys
 
 import _harness as h
 
-STRANGER = 54321   # a user with no file, and of no group
+STRANGER = 54321   # a user with no files and no groups
 
-# A server that says what it is in.
+# A server that reports its environment.
 PROBE = r'''
 import json, os, socket, sys
 s = socket.socket()
@@ -57,10 +57,10 @@ def servers(work):
             ("nginx", ports[2], ["nginx", "-c", str(conf)], ["-g", "daemon off;"])]
 
 
-# --- what is looked at --------------------------------------------------------------------------
+# --- observations -------------------------------------------------------------------------------
 
 def listening(pids):
-    """{(protocol, address, port)} of the sockets of these processes that others reach."""
+    """{(protocol, address, port)} of these processes' sockets that other processes can reach."""
     found = set()
     for protocol in ("tcp", "udp"):
         said = subprocess.run(["ss", f"-ln{protocol[0]}pH"], text=True, check=True,
@@ -74,7 +74,7 @@ def listening(pids):
 
 
 def abstract_sockets(pids):
-    """Names of unix sockets that somebody may connect to and no file's mode protects."""
+    """Names of unix sockets to which any user may connect, because no file's mode protects them."""
     said = subprocess.run(["ss", "-lxpH"], text=True, check=True, stdout=subprocess.PIPE).stdout
     lines = [line for line in said.splitlines()
              if {int(pid) for pid in re.findall(r"pid=(\d+)", line)} & set(pids)]
@@ -83,7 +83,7 @@ def abstract_sockets(pids):
 
 
 def identity(pid):
-    """What /proc says of whom a process runs as; None: it is gone."""
+    """The users, groups and capabilities of a process, from /proc; None if it is gone."""
     try:
         text = pathlib.Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -103,7 +103,7 @@ def identities(root, name):
 
 
 def as_stranger(look, things):
-    """[look(thing), ...] joined, by a user of no rights."""
+    """[look(thing), ...] joined, computed by a user without rights."""
     there, here = os.pipe()
     child = os.fork()
     if child == 0:
@@ -122,7 +122,7 @@ def as_stranger(look, things):
 
 
 def answered(name):
-    """[name] when an abstract socket, of a container's monitor, answers a request for its state."""
+    """[name] if an abstract socket of a container's monitor answers a request for its state."""
     get_state = struct.pack("iiP", 3, 0, 0)
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(10)
@@ -136,7 +136,7 @@ def answered(name):
 
 
 def reached(top):
-    """[(path, what)]: what this process can do with the files below, by access(2)."""
+    """[(path, access)]: what this process can do with the files below, by access(2)."""
     found = []
     for directory, names, files in os.walk(top, followlinks=False):
         if os.access(directory, os.W_OK):
@@ -160,7 +160,7 @@ def as_root(names):
 
 
 def says(port):
-    """What the probe says; None: it does not listen yet."""
+    """The probe's answer; None if it does not listen yet."""
     try:
         with socket.create_connection(("127.0.0.1", port), 20) as s, s.makefile() as f:
             return json.loads(f.read())
@@ -193,7 +193,7 @@ class Native:
 # --- comparisons --------------------------------------------------------------------------------
 
 def wider(native, ours):
-    """Names of what `ours` has beyond `native`."""
+    """Names of the attributes in which `ours` exceeds `native`."""
     found = [key for key in ("users", "groups", "others", "umask") if native[key] != ours[key]]
     found += ["NoNewPrivs"] if native["new"] > ours["new"] else []
     return found + [key for key in native if key.startswith("Cap") and ours[key] & ~native[key]]
@@ -214,7 +214,7 @@ def compare_files(scenario, name, group):
     places = [str(group.home), *map(str, pathlib.Path("/dev/shm").glob(f"crane.{group.name}*")),
               *map(str, pathlib.Path("/run").glob("crane*"))]
     found = as_stranger(reached, places)
-    scenario.check(not found, f"{name}: another user reads, writes, reaches nothing of the group",
+    scenario.check(not found, f"{name}: another user can read, write or reach nothing of the group",
                    "; ".join(f"{path}: {what}" for path, what in found[:20]))
 
 
@@ -233,13 +233,13 @@ def compare_server(scenario, name, port, program, more, container=None):
                          f"{name} has its processes on each replica")
         pids = group.processes()
         seen = listening(pids)
-        scenario.check(seen == places, f"{name}: it listens where it does natively",
+        scenario.check(seen == places, f"{name}: it listens at the same places as natively",
                        f"{sorted(places)} natively, {sorted(seen)}")
         names = abstract_sockets(pids)
         scenario.check(not group.container or len(as_root(names)) == group.replicas,
                        f"{name}: monitors of containers answer root", names)
         said = as_stranger(answered, names)
-        scenario.check(not said, f"{name}: no socket without a file answers another user", said)
+        scenario.check(not said, f"{name}: no abstract socket answers another user", said)
         compare_identities(scenario, name, native, group)
         compare_files(scenario, name, group)
 
@@ -260,18 +260,18 @@ def compare_probe(scenario, container):
         ours = says(port)
     where = "container" if container else "no container"
     for key, value in native.items():
-        scenario.check(ours[key] == value, f"{where}: the server's {key} is as natively",
+        scenario.check(ours[key] == value, f"{where}: the server's {key} is the same as natively",
                        difference(value, ours[key]))
 
 
 def body(scenario):
     h.need("redis-server", "memcached", "nginx", "ss")
     if os.geteuid() != 0:
-        raise h.CannotRun("only root sees whom other processes run as")
+        raise h.CannotRun("only root sees other processes' identities")
     kinds = (True, False) if h.can_contain() else (False,)
     for container in kinds:
         compare_probe(scenario, container)
-    os.environ["container"] = "another"   # as where the whole machine is one
+    os.environ["container"] = "another"   # as if the whole machine were one
     compare_probe(scenario, kinds[0])
     del os.environ["container"]
     for one in servers(scenario.work):

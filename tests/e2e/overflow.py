@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A child whose stack overflows dies of SIGSEGV, its parent learns of it, and the group goes on."""
+"""A child whose stack overflows dies of SIGSEGV, its parent sees that, and the group continues."""
 import os
 import shutil
 import socket
@@ -12,7 +12,7 @@ OVERFLOWS = 1000
 
 
 def ask(port, byte):
-    """The answer to one byte; empty when the process of this client died."""
+    """The answer to one byte; empty if this client's process died."""
     with socket.create_connection(("127.0.0.1", port), 30) as client:
         client.sendall(byte)
         said = b""
@@ -30,11 +30,12 @@ def overflows(scenario):
     port = h.free_port()
     program = [str(scenario.out / "e2e/overflow_server"), str(port)]
     with h.Group(scenario, program, port=port, record=True) as group:
-        # A thread, a null pointer, and plain overflows; a handled one kills nobody.
+        # A thread, a null pointer, and plain overflows; an overflow that is handled kills no
+        # process.
         wrong = [byte for byte in (b"t", b"n", b"o") if ask(port, byte) != b""]
         scenario.check(not wrong, "a child that crashes answers nothing", repr(wrong))
         scenario.check(ask(port, b"h") == b"handled\n",
-                       "a thread handles its overflows on an alternate stack of its own")
+                       "a thread handles its overflows on its own alternate stack")
         for _ in range(OVERFLOWS - 3):
             if ask(port, b"o") != b"":
                 raise h.Failure("a child that overflows its stack answered")
@@ -101,7 +102,7 @@ func main() {
 
 
 def go_server(scenario):
-    """Go's goroutines begin with 2 KB of stack, where no frame of the kernel has room."""
+    """Go's goroutines begin with 2 KB of stack, where no signal frame of the kernel has room."""
     go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
     if not go or not shutil.which("gcc"):
         print("go is not installed: its program is not run")

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server with a process per client, which does what one byte says and ends:
+// A server with a process per client, which acts on one byte and ends:
 //
 //   overflow_server PORT
 //
 //   o   its stack overflows
-//   t   that of a thread of it does
-//   h   that of a thread with a handler on an alternate stack does: answers "handled"
+//   t   the stack of one of its threads overflows
+//   h   that of a thread with a handler on an alternate stack overflows: answers "handled"
 //   n   it reads at address 0
-//   c   answers how many processes died of SIGSEGV so far
+//   c   answers how many processes have died of SIGSEGV
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a node in a headless Chromium, light and dark: what it shows of a group that works,
-of a follower, and of a group that has lost a replica. With --keep the pictures stay."""
+"""A node's page in a headless Chromium, light and dark: a healthy group, a follower, and a group
+that has lost a replica. With --keep the pictures remain."""
 import json
 import re
 import signal
@@ -14,7 +14,7 @@ SIZE = "1180,1250"
 
 
 def chromium(scenario, port, *more):
-    """Standard output of a browser that has looked at the page for some turns of it."""
+    """Standard output of a browser that has shown the page for several updates."""
     done = subprocess.run(
         ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
          f"--user-data-dir={scenario.work / 'browser'}", f"--window-size={SIZE}",
@@ -30,7 +30,7 @@ def samples(port):
 
 
 def look(scenario, port):
-    """(verdict's class, its text, the rest of the page) as the browser has it."""
+    """(verdict's class, its text, the rest of the page) in the browser."""
     dom = chromium(scenario, port, "--dump-dom")
     found = re.search(r'<section id="verdict" class="(\w+)"[^>]*><b>(.*?)</b><p>(.*?)</p>', dom,
                       re.S)
@@ -52,12 +52,12 @@ def well(scenario, group, first):
                    and sum("leader" in r for r in rows[1:]) == 1, "its table has all replicas",
                    str(rows))
     scenario.check(not re.search(r'(src|href)="https?://(?!127\.0\.0\.1)', dom),
-                   "it loads nothing from elsewhere")
+                   "it loads nothing from other hosts")
     other = (leader + 1) % 3
     kind, text, dom = look(scenario, first + other)
     scenario.check((kind, text) == ("good", "serving, 3 of 3, fault tolerant")
                    and f'href="http://127.0.0.1:{first + leader}/"' in dom,
-                   "a follower's page says what the leader's says, and leads there",
+                   "a follower's page shows the leader's verdict and links to it",
                    f"{kind}: {text}")
 
 
@@ -76,7 +76,7 @@ def one_is_lost(scenario, group, first):
     group.signal_node(victim, signal.SIGKILL)
     h.wait_until(lambda: said(first + victim, "/readiness") == 200, 60, "the lost replica is back")
     kind, text, _ = look(scenario, first + group.leader())
-    scenario.check(text.startswith("serving, "), "the page goes on behind a loss",
+    scenario.check(text.startswith("serving, "), "the page continues after a loss",
                    f"{kind}: {text}")
 
 
@@ -89,7 +89,7 @@ def body(scenario):
                                  "-q", "-t", "set"], stdout=subprocess.DEVNULL,
                                 stderr=subprocess.DEVNULL)
         try:
-            h.wait_until(lambda: samples(first + group.leader()) >= 3, 60, "some samples are there")
+            h.wait_until(lambda: samples(first + group.leader()) >= 3, 60, "some samples exist")
             well(scenario, group, first)
             pictures(scenario, group, first)
             one_is_lost(scenario, group, first)

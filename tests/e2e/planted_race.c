@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server with one data race, for helgrind to find in a replay, and with data that are ordered by
-// everything else than a mutex held over them: a semaphore, a condition, a barrier, a join.
+// A server with one data race, which helgrind must find in a replay. Its other data is ordered
+// without a mutex: by a semaphore, a condition, a barrier, a join.
 //
 //   planted_race PORT
 #include <netinet/in.h>

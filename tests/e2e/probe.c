@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hits a group with a fault and measures how long no new connection was answered, and how long one
-// that was there before.
+// existing connection was not.
 //
 //   probe ADDRESS PORT SIGNAL PID...
 //
-// Sends SIGNAL to the processes (0: the fault was made by the caller), then opens connections and
-// asks PING on each until a redis answers +PONG: a new attempt 100 us after one broke, and beside
-// one that is still unanswered after 1 ms (it may be stuck in a stopped replica). The kept
-// connection asks one PING after the other, all the time; what counts is the end of its longest
-// silence behind the fault, because the old leader's last answers may still be under way. Prints
-// the time of the fault and of the first answer, CLOCK_MONOTONIC ns, the number of attempts, and
-// when the kept connection was answered again (0: the caller made the fault, there is none). It is
-// a measuring instrument and must not wait for a processor behind what it measures: with the
-// privilege it has a real-time priority. Exit status: 0 answered, 1 not answered within 30 s, 2
-// wrong use, 3 the kept connection broke.
+// Sends SIGNAL to the processes (0: the caller has made the fault), then opens connections and
+// sends PING on each until a redis answers +PONG. It starts a new attempt 100 us after one broke,
+// and another one when an attempt is unanswered after 1 ms, because that one may be stuck in a
+// stopped replica. The kept connection sends one PING after another, all the time. The result is
+// the end of its longest silence after the fault, because the old leader's last answers may still
+// arrive. Prints the time of the fault and of the first answer, CLOCK_MONOTONIC ns, the number of
+// attempts, and when the kept connection was answered again (0: the caller made the fault, and
+// there is none). The probe must not wait for a processor while it measures, so with the privilege
+// it runs at a real-time priority. Exit status: 0 answered, 1 not answered within 30 s, 2 wrong
+// use, 3 the kept connection broke.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -65,7 +65,7 @@ static void start(void) {
   attempts[count++] = (struct pollfd){fd, POLLOUT, 0};
 }
 
-// 1: answered; 0: goes on; -1: broken.
+// 1: answered; 0: still waits; -1: broken.
 static int advance(struct pollfd* p) {
   char answer[16];
   if (p->events == POLLOUT) {
@@ -84,7 +84,7 @@ static void ask_kept(void) {
   if (send(kept.fd, "PING\r\n", 6, MSG_NOSIGNAL) != 6) exit(3);
 }
 
-// `since`: no silence counts that was before.
+// Silences before `since` do not count.
 static void hear_kept(uint64_t since) {
   char answer[kPongBytes];
   const ssize_t n = recv(kept.fd, answer, (size_t)(kPongBytes - kept.heard), 0);
@@ -109,7 +109,7 @@ static void open_kept(void) {
   kept.longest = 0;
 }
 
-// Waits `wait_ns` at most; when a new connection was answered, 0: none was.
+// Waits at most `wait_ns`; returns when a new connection was answered, or 0.
 static uint64_t look(uint64_t wait_ns, uint64_t fault) {
   struct pollfd all[kAttemptsMax + 1];
   memcpy(all, attempts, sizeof attempts);
@@ -149,7 +149,7 @@ int main(int argc, char** argv) {
   if (kept.fd >= 0) ask_kept();
   uint64_t next = 0, answered = 0;  // when to start another attempt; the first answer
   for (uint64_t now = now_ns(); now < fault + kGiveUpNs; now = now_ns()) {
-    // By then the kept one has asked the new leader, too.
+    // By then the kept connection has sent a PING to the new leader, too.
     if (answered != 0 && (kept.fd < 0 || kept.last > answered)) {
       printf("%llu %llu %d %llu\n", (unsigned long long)fault, (unsigned long long)answered,
              started, (unsigned long long)kept.again);

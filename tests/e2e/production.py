@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Crane on a bare Debian 12 under a real systemd, as an operator has it: the blocks of "From
-nothing to a group that lasts" in OPERATING.md are typed as they stand, and PostgreSQL's rows
-outlive a stop of all replicas. Then what only systemd can show: nodes that are killed, that the
-group removes, a crane-run that is killed, and what a purge of the package leaves.
+"""Crane on a bare Debian 12 under a real systemd, as an operator uses it: the blocks of "From
+nothing to a group that lasts" in OPERATING.md are run verbatim, and PostgreSQL's rows survive a
+stop of all replicas. Then the cases that only systemd can show: nodes that are killed, nodes that
+the group removes, a crane-run that is killed, and what a purge of the package leaves.
 
-A root of Debian is made once, below out/: the whole base system with --full, else the smallest one
-that systemd boots.
+A root of Debian is made once, below out/: with --full the whole base system, otherwise the smallest
+one that systemd boots.
 """
 import pathlib
 import re
@@ -47,7 +47,7 @@ def type_block(scenario, machine, number):
     said = done.stdout.splitlines()
     good = done.returncode == 0 and all(line in said for line in shown)
     first = commands.splitlines()[0]
-    if not scenario.check(good, f"the document does what it shows: {first} ..."):
+    if not scenario.check(good, f"the document's commands print what it shows: {first} ..."):
         raise h.Failure(f"status {done.returncode}:\n{done.stdout[-3000:]}{journal(machine)}")
     scenario.say("typed")
 
@@ -82,7 +82,7 @@ def nodes(scenario, machine):
     scenario.check(show(machine, leader, "NRestarts") == "1",
                    "systemd starts a killed node again")
     h.wait_until(lambda: machine.run(ROWS).returncode == 0, 60, "the group answers")
-    scenario.check(machine.must(ROWS) == "book\n", "the row is there after the leader was killed")
+    scenario.check(machine.must(ROWS) == "book\n", "the row survives the kill of the leader")
     h.wait_until(lambda: len(machine.run(SERVERS).stdout.split()) == len(UNITS), 60,
                  "each node has its server")
     first, servers = show(machine, leader, "MainPID"), set(machine.must(SERVERS).split())
@@ -90,7 +90,7 @@ def nodes(scenario, machine):
     restarted(machine, leader, first)
     left = servers & set(machine.must(SERVERS).split())
     scenario.check(len(left) == len(UNITS) - 1,
-                   "no server outlives a unit of which every process was killed",
+                   "no server survives a kill of every process of its unit",
                    f"{servers} {left}")
     whole(machine)
     said = machine.must("journalctl -o json --output-fields=PRIORITY,MESSAGE -u 'crane@*'")
@@ -100,7 +100,7 @@ def nodes(scenario, machine):
 
 
 def removed(scenario, machine):
-    """The group's decision is not undone by systemd."""
+    """systemd does not undo the group's decision."""
     whole(machine)
     texts = [show(machine, unit, "StatusText") for unit in UNITS]
     number = next(i for i, text in enumerate(texts) if "follows" in text)
@@ -109,7 +109,7 @@ def removed(scenario, machine):
                  "the node that was removed ends")
     scenario.check(show(machine, UNITS[number], "ExecMainStatus") == "71"
                    and show(machine, UNITS[number], "MainPID") == "0",
-                   "a node that the group removed stays away",
+                   "a node that the group removed is not restarted",
                    machine.run(f"systemctl status {UNITS[number]}").stdout)
 
 
@@ -129,7 +129,7 @@ def stopped(scenario, machine):
 
 
 def crane_run(scenario, machine):
-    """A group on this machine alone: its replicas outlive a crane-run that is killed."""
+    """A group on this machine alone: its replicas survive when crane-run is killed."""
     unit = "crane-run@web"
     (machine.root / "etc/crane/web.conf").write_text(
         "CRANE_RUN=--publish 5433:5432 --data /var/lib/postgresql/15/main -- "
@@ -144,11 +144,11 @@ def crane_run(scenario, machine):
     restarted(machine, unit, first)
     whole(machine, "web")
     scenario.check(machine.must(SERVERS) == servers,
-                   "the next crane-run takes the living replicas over",
+                   "the next crane-run takes over the running replicas",
                    machine.run(f"journalctl -u {unit} | tail -n 20").stdout)
     said = machine.must(f"journalctl -o cat -u {unit}")
     scenario.check(not re.search(r"^\d{4}-\S+ crane|cannot", said, re.M),
-                   "its messages have no time of their own, and tell of no trouble", said)
+                   "its messages contain no time, and report no problem", said)
     machine.must(f"systemctl stop {unit}", 120)
     left = running(machine)
     scenario.check(show(machine, unit, "Result") == "success" and not left,

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A replica without a majority serves nobody, and says so: its clients are reset, those of a
-follower's host too, the kernel refuses new ones, node.log and crane-ctl name the reason; all of it
-ends when the majority is back. Two of three nodes are killed, and two of three hosts are cut off.
+"""A replica without a majority serves no client, and reports it: its clients are reset, those of a
+follower's host too; the kernel refuses new ones; node.log and crane-ctl name the reason. All of
+this ends when the majority is back. Two of three nodes are killed, and two of three hosts are cut
+off.
 """
 import contextlib
 import signal
@@ -40,19 +41,19 @@ def told(group, number):
 
 
 def refuses(scenario, group, number, clients, what, since):
-    """`clients` of it are reset, the next are refused, and the reason is told."""
+    """Its `clients` are reset, the next ones are refused, and the reason is reported."""
     resets = [reset(c) for c in clients]
     took = 1000 * (time.monotonic() - since)
     scenario.check(all(resets), f"{what}: its clients are reset", resets)
     scenario.say(f"{what}: the last of {len(clients)} clients was reset after {took:.0f} ms")
-    h.wait_until(lambda: told(group, number), 20, "status tells why")
-    scenario.check(SAID in group.said(number), f"{what}: node.log says why")
+    h.wait_until(lambda: told(group, number), 20, "status names the reason")
+    scenario.check(SAID in group.said(number), f"{what}: node.log names the reason")
     scenario.check(refused(group.addresses[number], group.port),
                    f"{what}: new clients are refused by the kernel")
 
 
 class Asking(threading.Thread):
-    """A client that asks all the time, until it is cut off."""
+    """A client that sends requests continuously, until it is cut off."""
 
     def __init__(self, address, port):
         super().__init__(daemon=True)
@@ -101,7 +102,7 @@ def nodes_are_killed(scenario):
                     group.nodes[i].send_signal(signal.SIGKILL)
                 refuses(scenario, group, left, clients, f"{last} is the last of three nodes", since)
             code, text, _ = group.ctl("status", group.name)
-            scenario.check(code != 0 and SAID in text, "crane-ctl status says so",
+            scenario.check(code != 0 and SAID in text, "crane-ctl status reports it",
                            f"{code}: {text}")
             for i in gone:
                 group.wait(i)
@@ -111,8 +112,8 @@ def nodes_are_killed(scenario):
                 group.start(i)
             h.wait_until(lambda: group.serves(), 40, "the group serves again")
             h.wait_until(lambda: served(group.addresses[left], port), 20,
-                         f"{last}'s host takes clients again")
-            scenario.check(not told(group, left), "nobody is told any more that there is no quorum")
+                         f"{last}'s host accepts clients again")
+            scenario.check(not told(group, left), "no message about a missing quorum remains")
 
 
 def hosts_are_cut_off(scenario):
@@ -121,10 +122,10 @@ def hosts_are_cut_off(scenario):
             Hosts(scenario, h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0"),
                   port=port, fabric="tcp", addresses=network.addresses, prefix=network.enter,
                   replica=lambda i: {"clients": network.clients[i]}) as group:
-        group.addresses = network.clients  # where its clients are, from here on
+        group.addresses = network.clients  # the addresses of its clients from now on
         leader = group.leader()
         h.wait_until(lambda: served(network.clients[leader], port), 20, "the leader's host serves")
-        for busy in (True, False):  # idle at last: a cut makes the network one that loses
+        for busy in (True, False):  # idle last: a cut makes the network lossy
             leader = group.leader()
             what = f"{'a busy' if busy else 'an idle'} leader is cut off"
             h.wait_until(lambda: served(network.clients[leader], port), 40, "its host serves")

@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Racy programs: one result in serial mode, whatever the perturbation; in parallel mode they
-differ, and comparing outputs and schedule hashes notices it.
-
+"""Racy programs: one result in serial mode, whatever the perturbation; in parallel mode the results
+differ, and comparing outputs and schedule hashes detects it.
 Each program of tests/interpose/racy runs under crane-solo: in serial mode with a different seed of
-perturbation each time (output and schedule hash must be the first run's, byte for byte), then in
-parallel mode.  Quick: 3 runs each; --full: 1000 serial runs in total.  Parallel mode's differences
-are counted: the suite is worth nothing when most programs show none.  Then again in serial mode
+perturbation each time (output and schedule hash must equal the first run's, byte for byte), then in
+parallel mode. Quick: 3 runs each; --full: 1000 serial runs in total. Parallel mode's differences
+are counted, because the suite proves nothing if most programs show none. Then again in serial mode
 with time slices of 50 us forced on it, of thousands of ticks and of a few: one result whatever the
-seed, and the turns at the ends of slices are part of it.  Ends with `N passed, N failed`: a program
-passes when its serial runs agree, once more when its sliced runs do, and the parallel runs of all
-count one.  A program in which no slice ends is named and not counted.
+seed, and the turns at the ends of slices are part of it. Ends with `N passed, N failed`: a program
+passes if its serial runs agree, and once more if its sliced runs do; all parallel runs together
+count as one. A program in which no slice ends is named and not counted.
 """
 import argparse
 import pathlib
@@ -26,10 +25,10 @@ FULL_RUNS = 1000
 QUICK_SERIAL, QUICK_PARALLEL, FULL_PARALLEL = 3, 4, 20
 QUICK_SLICED, FULL_SLICED = 2, 20
 SLICE_US = 50
-# Weights in picoseconds: of calls, of loops, of loops with none within; the last is for --full.
+# Weights in picoseconds: of calls, of loops, of innermost loops; the last is for --full.
 WEIGHTS = {"long": (10_000, 10_000, 10_000), "short": (20_000_000, 20_000_000, 0),
            "mixed": (20_000_000, 20_000_000, 100_000)}
-PATIENCE = 16  # parallel runs at most until one differs
+PATIENCE = 16  # maximum of parallel runs until one differs
 
 
 def run(out, program, mode, seed):
@@ -45,7 +44,7 @@ def run(out, program, mode, seed):
 
 
 def serial(out, program, runs, mode=()):
-    """(what is wrong, or None, how many slices ended in each run)"""
+    """(an error text, or None; how many slices ended in each run)"""
     first = None
     for seed in range(1, runs + 1):
         result = run(out, program, mode, seed)
@@ -58,7 +57,7 @@ def serial(out, program, runs, mode=()):
 
 
 def sliced(out, program, full):
-    """(what is wrong, or None, how many slices ended in a run of each kind)"""
+    """(an error text, or None; how many slices ended in a run of each kind)"""
     counts = {}
     with tempfile.TemporaryDirectory() as directory:
         for kind, weights in WEIGHTS.items():
@@ -74,11 +73,11 @@ def sliced(out, program, full):
 
 
 def parallel(out, program, runs):
-    """(further runs, those whose output differs from the first's, of these with another schedule
-    hash)"""
+    """(number of further runs, number whose output differs from the first's, number of these with
+    another schedule hash)"""
     def once(seed):
         result = run(out, program, ["--parallel"], seed)
-        if result[0] != 0:   # a crash is no difference that the suite is after
+        if result[0] != 0:   # the suite does not count crashes as differences
             raise SystemExit(f"{program.name}, parallel, seed {seed}: exit status {result[0]}\n"
                              f"{result[1]}{result[2]}\n0 passed, 1 failed")
         return result
@@ -113,13 +112,13 @@ def prove_unsliced(out, programs, options):
           f"{others} runs by their output, {by_schedule} of these by the schedule hash too")
     teeth = 2 * differ > len(programs)
     if not teeth and not options.names:
-        print("most programs show no difference in parallel mode: the suite has no teeth")
+        print("most programs show no difference in parallel mode: the suite proves nothing")
     passed, failed = passed + teeth, failed + (not teeth and not options.names)
     return passed, failed
 
 
 def prove_sliced(out, programs, full):
-    """Whether each program's runs with slices agree; nothing of one without a slice."""
+    """Whether each program's runs with slices agree; a program without a slice is not counted."""
     for program in programs:
         wrong, counts = sliced(out, program, full)
         ended = ", ".join(f"{count} {kind}" for kind, count in counts.items())

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Racy programs as servers of a group of three: whenever parallel mode's replicas differ, the live
-check catches it; when they do not, it is silent.
+check catches it; when they do not, there is no alarm.
 
 A small server (racy_server.c) runs the programs of tests/interpose/racy, one per request, and
-answers with what they print. A round is a group of its own: a deterministic program first, then a
-racy one (in serial mode: all), then the deterministic one again, behind which a verdict must come.
-What the replicas really did is judged afterwards, without the live check, by crane-diff over their
-recordings. A round whose replicas answered differently without an alarm is missed, an alarm
-without any difference of outputs or schedules is a false one, and so is a name that is wrong.
+answers with their output. Each round uses a new group: first a deterministic program, then a racy
+one (in serial mode: all), then the deterministic one again, after which a verdict must come.
+Afterwards crane-diff, without the live check, compares what the replicas did by their recordings. A
+round whose replicas answered differently without an alarm is missed; an alarm without any
+difference of outputs or schedules is false; so is one that names the wrong replica.
 
 Quick: a round for each program, and one in serial mode; --full: 20 of each.
 """
@@ -35,7 +35,7 @@ def racy_programs():
 
 
 def place_programs(scenario):
-    """Where every container sees them."""
+    """Copies the programs to where every container sees them."""
     home = scenario.work / "programs"
     home.mkdir()
     for name in racy_programs():
@@ -46,7 +46,7 @@ def place_programs(scenario):
 
 
 def ask(port, what):
-    """The answer, or None when the leader went away over it."""
+    """The answer, or None if the leader left because of it."""
     try:
         with socket.create_connection(("127.0.0.1", port), 20) as s:
             s.sendall(what.encode() + b"\n")
@@ -59,7 +59,7 @@ def ask(port, what):
 
 
 class Round:
-    """One group, and what became of it."""
+    """One group, and its outcome."""
 
     def __init__(self, scenario, home, mode, seed, programs):
         self.scenario, self.mode, self.seed, self.programs = scenario, mode, seed, programs
@@ -93,12 +93,13 @@ class Round:
         self.asked.append(name)
         if answer is not None and f"{name}: status 0\n" not in answer:
             raise h.Failure(f"seed {self.seed}, {self.mode}: {name} answers {answer!r}")
-        if answer is None:   # only for a reason
+        if answer is None:   # there must be a reason
             h.wait_until(self.group.alarm, 20,
                          f"seed {self.seed}: a reason why {name} got no answer")
 
     def read_logs(self):
-        """Whom the live check named, who has left, and which turn it says was the first."""
+        """Which replica the live check named, which left, and which turn was reported as the
+        first."""
         logs = {n: h.tail(self.group.dir / f"r{n}" / "node.log", 400)
                 for n in range(self.group.replicas)}
         everything = "\n".join(logs.values())
@@ -111,15 +112,16 @@ class Round:
             h.wait_until(lambda: number not in self.group.live(), 20, f"replica {number} leaves")
             log = h.tail(self.group.dir / f"r{number}" / "node.log")
             if f"leaves with status {DIVERGED}" not in log:
-                raise h.Failure(f"replica {number} left otherwise than by {DIVERGED}: {log}")
+                raise h.Failure(f"replica {number} left with another status than {DIVERGED}: {log}")
             self.fenced = number
         elif len(self.group.live()) < self.group.replicas:
-            raise h.Failure(f"seed {self.seed}: somebody left without being named:\n{everything}")
+            raise h.Failure(f"seed {self.seed}: a replica left without being named:\n{everything}")
         for number, log in logs.items():
             self.compare_turns(number, log)
 
     def compare_turns(self, number, log):
-        """Is the first turn that a replica tells what crane-diff finds in what both kept?"""
+        """Whether the first turn that a replica reports is the one crane-diff finds in both kept
+        files."""
         told = re.search(r"between log index \d+ and (\d+).* first different turn: (\d+), .* here, "
                          r".* on replica (\d)", log)
         if not told:
@@ -133,7 +135,7 @@ class Round:
         self.turns.append((int(told[2]), found and found["number"]))
 
     def judge(self):
-        """By what each replica emitted and how it was scheduled, as its recording has it."""
+        """Judges by each replica's output and schedule in its recording."""
         self.outputs = self.differ([])
         self.schedules = self.differ(["--schedule"])
 
@@ -144,7 +146,7 @@ class Round:
         return status == 1
 
     def wrong_name(self):
-        """Is the one that was fenced no other than the rest?"""
+        """Whether the fenced replica was equal to the rest."""
         others = [n for n in range(self.group.replicas) if n != self.fenced]
         return self.fenced is not None and not all(
             self.differ([], [n, self.fenced]) or self.differ(["--schedule"], [n, self.fenced])
@@ -180,7 +182,7 @@ def body(scenario):
     home = place_programs(scenario)
     names = racy_programs()
     if not h.can_contain():
-        names.remove("toctou_file")   # replicas would meet in one directory
+        names.remove("toctou_file")   # all replicas would use one directory
     seed = scenario.options.seed
     rng = random.Random(seed)
     rng.shuffle(names)
@@ -204,7 +206,7 @@ def body(scenario):
     scenario.check(counts["false alarms"] + counts["wrong names"] == 0,
                    "no alarm without a difference, and the name is right", repr(counts))
     scenario.check(counts["wrong turns"] == 0,
-                   "the first turn told is the one that crane-diff finds",
+                   "the first turn reported is the one that crane-diff finds",
                    repr(counts))
     scenario.check(serial["equal"] == serial["rounds"],
                    f"serial mode: {serial['rounds']} rounds of all programs, all equal, no alarm",

@@ -3,10 +3,10 @@
 //
 //   racy_server PORT DIR
 //
-// A request is a line, and gets its own connection.  The name of a program in DIR is answered by
-// what that prints, and its status.  `dice` throws the processor's own dice, which no two replicas
-// share, and calls one function or another by it; the answer does not tell.  `number` answers
-// what they showed; `bytes`, 4,096 equal ones.
+// A request is a line on a new connection. For the name of a program in DIR the answer is the
+// program's output and status. `dice` reads the processor's random numbers, which differ between
+// replicas, and calls one of two functions depending on them; the answer does not reveal which.
+// `number` answers with the number read; `bytes` with 4,096 equal bytes.
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
@@ -41,7 +41,7 @@ static unsigned long draw(void) {
 
 static int dice(void) { return (int)(draw() & 1); }
 
-// Exported, so that whoever names the caller of a turn finds it.
+// Exported, so that the caller of a turn can be found by name.
 __attribute__((noinline, visibility("default"))) void throw_dice(void) {
   if (dice()) {
     sched_yield();

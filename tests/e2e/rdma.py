@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""redis over the fabric verbs, three replicas with an RDMA device each: redis-benchmark completes,
-DEBUG DIGEST and outputs are equal, the SIGKILL of the leader's node is survived, with different
-fences on the hosts, one with its log on huge pages and one without; refused are a fence that is
-none, and huge pages that are required and not to be had.  Then the same of a group that crane-run
---hosts starts: its clients go on past the SIGKILL, and a Ctrl-C leaves nothing.
+"""redis over the verbs fabric, three replicas with an RDMA device each. redis-benchmark completes,
+DEBUG DIGEST and outputs are equal, and the group survives the SIGKILL of the leader's node, with
+different fences on the hosts, one with its log on huge pages and one without. An invalid fence is
+refused, and so are required huge pages that are unavailable. Then the same with a group that
+crane-run --hosts starts: its clients survive the SIGKILL, and Ctrl-C leaves nothing.
 
-Needs three devices whose addresses are CRANE_RDMA_ADDRESSES (default 10.9.0.1,10.9.0.2,10.9.0.3, as
+Needs three devices with the addresses CRANE_RDMA_ADDRESSES (default 10.9.0.1,10.9.0.2,10.9.0.3, as
 tests/vm makes them); skipped elsewhere. In the virtual machine: tests/run.py --only vm.
 """
 import contextlib
@@ -53,23 +53,24 @@ def incr(group):
 
 
 def fences(scenario, group):
-    """Hosts take permissions back in different ways, have different pages, and tell."""
+    """Hosts revoke permissions in different ways, have different pages, and report both."""
     told = json.loads(group.ctl("status", "-o", "json")[1])["replicas"]
     got = [(r.get("device"), r.get("fence")) for r in told]
     wanted = [("rxe1", "deregister"), ("rxe2", "deregister"), ("rxe3", "reset")]
-    scenario.check(got == wanted, "crane-ctl status tells device and fence of each replica", got)
+    scenario.check(got == wanted, "crane-ctl status reports device and fence of each replica", got)
     pages = [r.get("log_pages") for r in told]
-    scenario.check(pages[1:] == ["2 MiB", "4 KiB"], "and the pages of each log", pages)
+    scenario.check(pages[1:] == ["2 MiB", "4 KiB"],
+                   "crane-ctl status reports the pages of each log", pages)
     scenario.say(f"pages of the logs: {pages}")
     text = group.ctl("status")[1]
-    scenario.check("FENCE" in text and "reset" in text, "in its table, too", text)
-    scenario.check("PAGES" in text and "2 MiB" in text, "with the pages", text)
+    scenario.check("FENCE" in text and "reset" in text, "its table shows the fences", text)
+    scenario.check("PAGES" in text and "2 MiB" in text, "its table shows the pages", text)
     before, old = incr(group), group.leader()
     code, _, error = group.ctl("leader", "transfer")
-    scenario.check(code == 0, "leadership moves past both fences", error)
+    scenario.check(code == 0, "leadership moves across both fences", error)
     group.leader(others_than=[old])
-    after = h.wait_until(lambda: attempt(group), 60, "somebody serves again")
-    scenario.check(after == before + 1, "and the group goes on", f"{before}, {after}")
+    after = h.wait_until(lambda: attempt(group), 60, "the group serves again")
+    scenario.check(after == before + 1, "the group continues", f"{before}, {after}")
 
 
 def no_fence(scenario, group, number):
@@ -85,18 +86,18 @@ def no_fence(scenario, group, number):
 
 
 def no_huge_pages(scenario, group, number):
-    """Required, by a process that may not have any."""
+    """Required, in a process that cannot get any."""
     group.prefix = lambda i: ["python3", "-c", WITHOUT_HUGE_PAGES]
     group.start(number, config=group.write("pages.toml", group={"huge_pages": "require"}))
     status, said = group.wait(number), group.said(number)[group.begins[number]:]
     scenario.say(next((line for line in said.splitlines() if "huge pages" in line), said))
     scenario.check(status == 78 and "log memory is not on huge pages" in said and
                    'use huge_pages = "auto"' in said,
-                   "status 78: huge pages are required and not to be had", f"{status}: {said}")
+                   "status 78: huge pages are required and unavailable", f"{status}: {said}")
 
 
 def run_benchmark(scenario, group, count):
-    """redis-benchmark, and once more if the lead changed meanwhile."""
+    """redis-benchmark, repeated if the lead changed meanwhile."""
     for _ in range(3):
         leader = group.leader()
         view = group.status(leader)["view"]
@@ -106,7 +107,7 @@ def run_benchmark(scenario, group, count):
                               timeout=240)
         if done.returncode == 0 or group.status(group.leader())["view"] == view:
             break
-        scenario.say("the lead changed under redis-benchmark: once more")
+        scenario.say("the lead changed under redis-benchmark: running it again")
     return done
 
 
@@ -125,7 +126,7 @@ def benchmark(scenario, group, count):
 
 
 def lose_leader(scenario, group):
-    """SIGKILL of the leader's node under load; its number."""
+    """SIGKILL of the leader's node under load; returns its number."""
     clients = [RoamingCounter(group, i) for i in range(2)]
     with under_way(clients):
         leader = group.leader()
@@ -139,7 +140,8 @@ def lose_leader(scenario, group):
 
 
 def stripped(scenario):
-    """Crane's programs without symbols: each agent reads them all, to tell their digest."""
+    """Crane's programs without symbols, because each agent reads them all to compute their
+    digest."""
     place = scenario.work / "bin"
     place.mkdir()
     for part in ("crane-run", "crane-node", "libcrane.so"):
@@ -149,8 +151,8 @@ def stripped(scenario):
 
 
 def started_by_crane_run(scenario, hosts):
-    """Hosts are namespaces with the devices' addresses, since every host listens on the server's
-    port; the devices are those of the guest."""
+    """Hosts are namespaces with the devices' addresses, because every host listens on the server's
+    port; the devices are the guest's."""
     port = h.free_port()
     with Network(len(hosts)) as network, contextlib.ExitStack() as stack:
         for name, address in zip(network.names, hosts):
@@ -165,18 +167,18 @@ def started_by_crane_run(scenario, hosts):
         benchmark(scenario, group, 20000 if scenario.full else 300)
         told = [(s["device"], s["fabric"]) for s in group.statuses().values()]
         scenario.check(told == [(f"rxe{i + 1}", "verbs") for i in range(3)],
-                       "crane-run --hosts --fabric verbs: each replica has its device", told)
+                       "crane-run --hosts --fabric verbs: each replica uses its device", told)
         leader = lose_leader(scenario, group)
         rest = [i for i in range(3) if i != leader]
         group.settle(numbers=rest)
         scenario.check_equal(group, "--prefix", recordings=rest)
         h.wait_until(lambda: "its node killed by SIGKILL" in group.said(), 30, "crane-run notices")
         scenario.check(group.stop() == 0, "Ctrl-C ends it with status 0", group.said())
-        gone(scenario, group, "and nothing is left but a log of the killed one", [leader])
+        gone(scenario, group, "nothing is left except a log of the killed replica", [leader])
 
 
 def devices_are_tested(scenario):
-    """crane-run doctor finds the devices, and a write that lands behind their fence on none."""
+    """crane-run doctor finds the devices, and no write passes the fence on any of them."""
     done = subprocess.run([str(scenario.out / "crane-run"), "doctor", "-o", "json", "--dir",
                            str(scenario.work)], stdout=subprocess.PIPE, text=True, timeout=120)
     answer = json.loads(done.stdout)
@@ -204,7 +206,7 @@ def body(scenario):
         group.nodes[leader].send_signal(signal.SIGKILL)
         since = time.monotonic()
         group.leader(others_than=[leader])
-        after = h.wait_until(lambda: attempt(group), 60, "somebody serves again")
+        after = h.wait_until(lambda: attempt(group), 60, "the group serves again")
         scenario.say(f"served again {1000 * (time.monotonic() - since):.0f} ms after the SIGKILL")
         scenario.check(after == before + 1, "the leader's SIGKILL loses nothing",
                        f"{before}, {after}")

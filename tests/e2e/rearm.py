@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What CRIU does not bring back, libcrane.so arms again.
+"""libcrane.so restores the state that CRIU does not.
+tests/interpose/restored.c runs under crane-solo and checks, in all its threads and processes, that
+its system calls are trapped, RDTSC faults and the vDSO is Crane's. At quiescence the real CRIU
+dumps it, and it continues to its end; then it is restored from the dump. Output and schedule hash
+of the restored run equal those of a run that was never dumped. If the processes are not notified of
+the restore, the program must detect that; otherwise this test would prove nothing.
 
-tests/interpose/restored.c runs under crane-solo and looks, in all its threads and processes,
-whether its system calls are watched, RDTSC is a fault and the vDSO is Crane's.  At rest it is saved
-by the real CRIU and goes on to its end; then it is brought back from what was saved.  Output and
-schedule hash of the restored run are those of the one that was never saved.  Where nobody is told
-of the restore, the program must find out: else this test would see nothing.
-
-CRIU is CRANE_CRIU, or OUT/criu/criu; without it this is skipped."""
+CRIU is CRANE_CRIU, or OUT/criu/criu; without it this scenario is skipped."""
 import argparse
 import os
 import pathlib
@@ -43,14 +42,14 @@ def schedule(text):
 class Case:
     def __init__(self, out, criu, work, mode, index):
         self.out, self.criu, self.work, self.mode = out, criu, work, mode
-        self.name = f"{'parallel' if mode else 'serial'}, saved behind entry {index}"
+        self.name = f"{'parallel' if mode else 'serial'}, saved after entry {index}"
         self.index = index
         self.printed, self.images = work / "stdout", work / "images"
         self.images.mkdir()
         self.program = [str(out / "interpose/restored"), "looks"]
 
     def solo(self, *options, program=()):
-        """A crane-solo whose program's output is a plain file, as CRIU wants it."""
+        """A crane-solo whose program's output is a plain file, as CRIU requires."""
         with open(self.printed, "a") as printed, open(self.work / "stderr", "w") as errors:
             return subprocess.Popen(
                 [str(self.out / "crane-solo"), "--hash", *self.mode, *options, "--", *program],
@@ -76,13 +75,13 @@ class Case:
                                + "\n".join([line for line in log if "Error" in line] or log[-15:]))
 
     def asked(self, fifo, solo):
-        """What solo says when it holds the replica."""
+        """crane-solo's message when it holds the replica."""
         reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
         text, deadline = b"", time.monotonic() + LIMIT
         while not text.endswith(b"\n"):
             if solo.poll() is not None or time.monotonic() > deadline:
                 solo.kill()
-                raise RuntimeError(f"it never came to rest behind entry {self.index}")
+                raise RuntimeError(f"it never became quiescent after entry {self.index}")
             select.select([reader], [], [], 0.05)
             try:
                 text += os.read(reader, 4096)
@@ -92,7 +91,7 @@ class Case:
         return text.decode().split()
 
     def save(self):
-        """The run that is saved and goes on; what it ended with."""
+        """Runs, is saved and continues; returns its result."""
         fifos = [self.work / f"dump.{end}" for end in ("ask", "answer")]
         for fifo in fifos:
             os.mkfifo(fifo)
@@ -112,7 +111,7 @@ class Case:
             shutil.rmtree(self.directory)
         subprocess.run(["cp", "-a", "--sparse=always", str(self.work / "directory"),
                         str(self.directory)], check=True)
-        # The same file, as long as it was.
+        # The same file, with its length at that time.
         self.printed.write_bytes((self.work / "printed").read_bytes())
         log = self.images / "restore.log"
         command = (f"exec {self.criu} restore -o {log} -D {self.images} -v4 --network-lock skip")
@@ -123,7 +122,7 @@ class Case:
         return result
 
     def check(self):
-        """What is wrong, or None."""
+        """An error text, or None."""
         wanted = self.end(self.solo(program=self.program))
         if wanted[0] != 0 or "EXIT-SUCCESS" not in wanted[1]:
             return f"never saved: {wanted}"
@@ -136,7 +135,7 @@ class Case:
             return f"restored: {restored}, not {wanted}"
         untold = self.restore("--unannounced")
         if "restored.c" not in untold[1] or "failed" not in untold[1]:
-            return f"restored, and nobody was told: {untold}: this test sees nothing"
+            return f"restored without notification: {untold}: this test would miss a failure"
         return None
 
 
@@ -154,7 +153,7 @@ def main():
                 wrong = case.check()
             except RuntimeError as error:
                 wrong = str(error)
-            print(f"{case.name}: {wrong or 'as if it had never been'}"
+            print(f"{case.name}: {wrong or 'restored run is equal'}"
                   f" ({time.monotonic() - begin:.1f} s)", flush=True)
             passed, failed = passed + (not wrong), failed + bool(wrong)
     print(f"{passed} passed, {failed} failed")

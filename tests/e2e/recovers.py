@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replicas return whatever ended them: two servers at once, two nodes, all three, one again and
-again within seconds, without any checkpoint, with a damaged one only.
+"""Replicas return whatever ended them: two servers at once, two nodes, all three, one repeatedly
+within seconds, without any checkpoint, with only a damaged one.
 
-redis under an INCR load; in the end three of three run, agree, and no acknowledged write is lost.
+redis under an INCR load. At the end three of three run and agree, and no acknowledged write is
+lost.
 """
 import os
 import re
@@ -26,7 +27,7 @@ def pids_of(group, what, numbers):
 
 
 def all_back(group, seconds=BACK_SECONDS):
-    """Until every replica has a node and a server that has done what the log held."""
+    """Waits until every replica has a node, and a server that has run all log entries."""
     end = max((s["last"] for s in group.statuses().values() if s), default=0)
 
     def back():
@@ -37,14 +38,14 @@ def all_back(group, seconds=BACK_SECONDS):
 
 
 def from_zero(port):
-    """A Load counts from there."""
+    """Resets the counter to zero, where a Load starts to count."""
     client = h.Redis(port, 10)
     client("FLUSHALL")
     client.close()
 
 
 def loaded(scenario, group, port, what, act):
-    """act() under load; then all recover, and the clients lost nothing."""
+    """act() under load; then all replicas recover, and the clients lost nothing."""
     from_zero(port)
     with h.Load(port) as load:
         load.progress()
@@ -81,24 +82,25 @@ def again_and_again(scenario, group, port):
             before = group.replica(victim)["node_pid"]
             kill([before])
             h.wait_until(lambda: group.replica(victim)["node_pid"] not in (before, None),
-                         BACK_SECONDS, f"replica {victim} is started again")
+                         BACK_SECONDS, f"replica {victim} is restarted")
     loaded(scenario, group, port, f"{AGAIN} ends of one replica in a row", act)
     said = group.log.read_text(errors="replace")
     scenario.check(f"crane-ctl replica resume {victim} starts it at once" in said,
-                   "crane-run says when it starts it again, and how to at once", said[-800:])
-    # It waits now, after one end more: crane-ctl tells, and starts it.
+                   "crane-run reports when it restarts it, and how to restart it at once",
+                   said[-800:])
+    # After one more end it waits: crane-ctl reports that, and starts it.
     kill(pids_of(group, "node", [victim]))
-    h.wait_until(lambda: group.replica(victim)["node_pid"] is None, 10, "its end is seen")
+    h.wait_until(lambda: group.replica(victim)["node_pid"] is None, 10, "its end is noticed")
     status, text = control(group, "status", group.name)
     scenario.check(status == 1 and f"replica {victim} recovers in " in text
-                   and "killed by SIGKILL" in text, "crane-ctl status tells why and when", text)
+                   and "killed by SIGKILL" in text, "crane-ctl status reports why and when", text)
     status, text = control(group, "replica", "resume", str(victim), group.name)
     scenario.check(status == 0, "crane-ctl replica resume starts it at once", text)
     all_back(group)
 
 
 def damage(group):
-    """The pack of every checkpoint that there is loses its middle."""
+    """The middle of the pack of every existing checkpoint is lost."""
     packs = [p for p in group.dir.glob("r*/checkpoints/*/*")
              if p.is_file() and p.name != "manifest.json" and p.stat().st_size > 4096]
     for pack in packs:
@@ -120,7 +122,7 @@ def behind_under_load(scenario, group, port):
     there = re.findall(r"(?:caught up|still behind) at entry (\d+)", log)
     scenario.check(there and int(there[-1]) > int(begun[-1] if begun else 0),
                    "it has caught up with the group, not with its checkpoint",
-                   f"began behind {begun}, was there at {there}")
+                   f"began after {begun}, caught up at {there}")
 
 
 def without_checkpoint(scenario):
@@ -132,7 +134,7 @@ def without_checkpoint(scenario):
         loaded(scenario, group, port, "--checkpoint-every 0",
                lambda: kill(pids_of(group, "node", [victim])))
         scenario.check("runs all inputs again" in group.log.read_text(errors="replace"),
-                       "it ran all inputs again")
+                       "it replayed all inputs")
         loaded(scenario, group, port, "--checkpoint-every 0, two nodes at once",
                lambda: kill(pids_of(group, "node", [group.leader(), victim])))
         if not group.container:
@@ -144,14 +146,14 @@ def without_checkpoint(scenario):
 
 
 def logs_stay(scenario, group):
-    """After a loss the logs stay, of what the servers had nothing, and crane-run says where."""
-    scenario.check(group.stop() == 0, "it is stopped")
+    """After a loss the logs remain, but none of the servers' data; crane-run reports where."""
+    scenario.check(group.stop() == 0, "the group is stopped")
     said = group.log.read_text()
     kinds = {p.name for n in range(3) for p in (group.dir / f"r{n}").iterdir() if not p.is_file()}
     scenario.check(f"its logs and checkpoints stay in {group.dir}" in said
                    and kinds <= {"checkpoints"}
                    and (group.dir / "r0/node.log").is_file(),
-                   "its logs stay, and nothing else", f"{kinds}: {said[-300:]}")
+                   "only its logs stay", f"{kinds}: {said[-300:]}")
 
 
 def body(scenario):

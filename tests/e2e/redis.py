@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""redis-benchmark against three replicas; then DEBUG DIGEST, asked through the group, is the same
-on all: every replica answers it, and the recorded answers are compared."""
+"""redis-benchmark against three replicas; then DEBUG DIGEST through the group is the same on all:
+every replica answers it, and the recorded answers are compared."""
 import re
 import subprocess
 

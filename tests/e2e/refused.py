@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GOAL: what the kernel of one machine refuses its server is no answer of the group's (rule 17).
-METHOD: three replicas of refused_server.c, in containers. The control group of one of them is left
-no room for another thread or process, and a client asks for one: of a follower, then of the leader.
-CHECKS: the client is told that it was made, on the connection that it has; that replica stops
-itself, says why, and is back; all are equal, and no live check found a difference.
+"""GOAL: if the kernel of one machine refuses its server something, the group does not answer with
+that refusal (rule 17).
+METHOD: three replicas of refused_server.c, in containers. The control group of one replica has no
+room for another thread or process, and a client requests one: first with a follower, then with the
+leader.
+CHECKS: the client gets a positive answer, on its existing connection. That replica stops, reports
+why, and returns. All are equal, and no live check found a difference.
 """
 import pathlib
 import socket
@@ -16,12 +18,12 @@ WORDS = {"thread": "the kernel refused a thread", "process": "the kernel refused
 
 
 def leave_no_room(group, number):
-    """False: this machine's containers have no limit of processes."""
-    # LXC numbers a group whose forerunner of the name is not gone yet.
+    """Returns False if this machine's containers have no limit of processes."""
+    # LXC appends a number to the name while a previous group of that name still exists.
     found = [place for top in (ROOT / "pids", ROOT)
              for place in top.glob(f"lxc.payload.crane.{group.name}.r{number}*/pids.max")]
     for place in found:
-        place.write_text("1")   # below what there is: whatever ends meanwhile makes no room
+        place.write_text("1")   # less than the current number: processes that end make no room
     return bool(found)
 
 
@@ -44,14 +46,14 @@ def refuse(scenario, group, client, number, word, who):
     node = group.replica(number)["node_pid"]
     if not leave_no_room(group, number):
         raise h.CannotRun("containers have no limit of processes here")
-    scenario.check((said := client.ask(word)) == word, f"{what}: the client is told of none",
+    scenario.check((said := client.ask(word)) == word, f"{what}: the client sees no refusal",
                    said)
     log = group.dir / f"r{number}" / "node.log"
     h.wait_until(lambda: WORDS[word] in h.tail(log), 30,
-                 f"{what}: it says why it stops")
+                 f"{what}: it reports why it stops")
     h.wait_until(lambda: group.replica(number)["node_pid"] not in (None, node)
-                 and group.are_whole(), 60, f"{what}: it is back")
-    scenario.check(client.ask(word) == word, f"{what}: all serve")
+                 and group.are_whole(), 60, f"{what}: the replica is back")
+    scenario.check(client.ask(word) == word, f"{what}: all replicas serve")
     alarms = [s["verified"]["alarm"] for s in h.at_rest(group).values()]
     scenario.check(not any(alarms), f"{what}: no live check found a difference", repr(alarms))
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server that makes a thread or a process for each line, and says what became of it.
+// A server that creates a thread or a process for each line, and answers with the outcome.
 //
 //   refused_server PORT
 //

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replicas that are replaced, drained and rolled back under a counting load (redis INCR).
+"""Replicas are replaced, drained and rolled back under a counting load (redis INCR).
 
-The log's ring is overrun first, so that nobody can begin without a checkpoint: all three replicas
-are replaced one after another, by way of one spare place; then one that was stopped until its
-entries had left the ring recovers by itself; then the operator's commands, with their wrong uses.
+First the log's ring is overrun, so that no replica can begin without a checkpoint. All three
+replicas are replaced one after another, using one spare place. Then a replica that was stopped
+until its entries had left the ring recovers automatically. Then the operator's commands, including
+wrong uses.
 """
 import json
 import os
@@ -21,7 +22,7 @@ VALUE = 400_000   # bytes; a payload is at most a sixteenth of a ring
 
 
 def overrun(group, laps=1.3):
-    """So much goes through the log that its ring holds nothing of before."""
+    """Writes so much through the log that the ring holds no earlier entries."""
     client = h.Redis(group.port, 20)
     before = group.status(group.leader())["last"]
     for i in range(int(laps * RING_MB * 1_000_000 / VALUE)):
@@ -42,7 +43,7 @@ def roles(group):
 
 
 def replace_all(scenario, group, load):
-    """0 by 3, 1 by 0, 2 by 1: a place is used again once its replica has left."""
+    """0 by 3, 1 by 0, 2 by 1: a place is reused when its replica has left."""
     begin = overrun(group)
     first = {r["node_pid"] for r in group.state()["replicas"]} - {None}
     first |= {r["server_pid"] for r in group.state()["replicas"]} - {None}
@@ -61,10 +62,10 @@ def replace_all(scenario, group, load):
 
 
 def lag(scenario, group, load, number):
-    """A follower is paused until what it lacks has left the ring."""
+    """A follower is paused until the entries that it needs have left the ring."""
     before = group.replica(number)["node_pid"]
     group.signal_node(number, signal.SIGSTOP)
-    overrun(group, 4)   # what was written to it before it was given up is not lost to it
+    overrun(group, 4)   # it still has what was written to it before it was given up
     load.progress()
     group.signal_node(number, signal.SIGCONT)
 
@@ -72,37 +73,40 @@ def lag(scenario, group, load, number):
         state = group.replica(number)
         said = group.status(number) if state["node_pid"] not in (before, None) else None
         return said and said["server_pid"] and said["checkpoint"]["restored_at"] > 0
-    h.wait_until(is_back, 30, f"replica {number} recovers by itself")
+    h.wait_until(is_back, 30, f"replica {number} recovers automatically")
     said = group.log.read_text(errors="replace")
-    scenario.check("have left the logs of the others" in said, "crane-run says why", said[-800:])
+    scenario.check("have left the logs of the others" in said, "crane-run reports why", said[-800:])
 
 
 def drain(scenario, group, load, number):
     lead(group, number)
     who = str(number)
     pids = [group.replica(number)[p] for p in ("node_pid", "server_pid")]
-    run(scenario, group, "who leads is drained", "replica", "drain", who, group.name,
+    run(scenario, group, "the leader is drained", "replica", "drain", who, group.name,
         says=["the lead is handed over", f"replica {who} is drained"])
     scenario.check(not any(h.alive(p) for p in pids), "its node and server have ended")
-    run(scenario, group, "drained is drained", "replica", "drain", who, group.name)
-    text = run(scenario, group, "status shows it", "status", group.name, status=1, says=["drained"])
-    scenario.check("does not answer" not in text, "it is not missed", text)
+    run(scenario, group, "a drained replica can be drained again", "replica", "drain", who,
+        group.name)
+    text = run(scenario, group, "status shows the drained replica", "status", group.name, status=1,
+               says=["drained"])
+    scenario.check("does not answer" not in text, "it is not reported as missing", text)
     other = next(n for n in group.live() if n != group.leader())
-    run(scenario, group, "who is needed is not drained", "replica", "drain", str(other), group.name,
+    run(scenario, group, "a replica that is needed is not drained", "replica", "drain", str(other),
+        group.name,
         status=5, says=[f"replica {other} is needed", ";"])
     asked_again(scenario, group, number)
     overrun(group)
     load.progress()
-    run(scenario, group, "it is brought back", "replica", "resume", who, group.name,
+    run(scenario, group, "it is resumed", "replica", "resume", who, group.name,
         says=[f"replica {who} is back, from the checkpoint at entry"])
-    run(scenario, group, "who runs needs nothing", "replica", "resume", who, group.name,
+    run(scenario, group, "a running replica needs no resume", "replica", "resume", who, group.name,
         says=["runs"])
     load.progress()
 
 
 def asked_again(scenario, group, number):
-    """Who is busy is asked again, until it says something else: a leader's node of our own, with
-    the status of the real one, in a directory of its own."""
+    """crane-ctl repeats its request while a node is busy: the node is a fake leader's, with the
+    status of the real one, in a separate directory."""
     leader = group.leader()
     status = json.dumps(group.status(leader)).encode()
     home = scenario.work / "asked" / group.name
@@ -127,11 +131,11 @@ def asked_again(scenario, group, number):
                     asker.send(answers.pop(0) if asked == "bring_back" else status)
             text = asking.communicate(timeout=20)[0]
     scenario.check(asking.returncode == 5 and not answers and "never" in text,
-                   "who is busy is asked again", f"{asking.returncode}: {text}")
+                   "a busy node gets the request again", f"{asking.returncode}: {text}")
 
 
 def restore(scenario, group, load, number):
-    """Rolled back to a named checkpoint, not the newest; replaced in its own place."""
+    """Rolled back to a named checkpoint other than the newest; then replaced in its own place."""
     who = str(number)
     for _ in range(2):
         run(scenario, group, "a checkpoint", "checkpoint", "now", group.name)
@@ -141,22 +145,22 @@ def restore(scenario, group, load, number):
     run(scenario, group, f"rolled back to {name}", "restore", who, group.name, name,
         says=[f"replica {who} is back, from the checkpoint at entry {index}"])
     load.progress()
-    run(scenario, group, "from the newest", "restore", who, group.name,
+    run(scenario, group, "restored from the newest", "restore", who, group.name,
         says=[f"replica {who} is back, from the checkpoint at entry"])
     at = group.status(number)["checkpoint"]["restored_at"]
-    scenario.check(at >= kept[-1][0], "which is newer", f"{at} {kept}")
+    scenario.check(at >= kept[-1][0], "the newest checkpoint is newer", f"{at} {kept}")
     before = {m["replica"]: m["incarnation"] for m in group.status(group.leader())["members"]}
     run(scenario, group, "replaced in its own place", "replica", "replace", who, group.name,
         says=[f"replica {who} is back, from the checkpoint at entry"])
     after = {m["replica"]: m["incarnation"] for m in group.status(group.leader())["members"]}
     scenario.check(before[number] != after[number] and roles(group)[number] == "voter",
-                   "as another incarnation, which votes", f"{before} {after}")
+                   "it is another incarnation, and votes", f"{before} {after}")
     load.progress()
     return name
 
 
 def wrong_uses(scenario, group, name):
-    """(words, exit status, what it says)"""
+    """(words, exit status, message)"""
     g = group.name
     spare = next(n for n in range(4) if n not in roles(group))
     member = group.leader()

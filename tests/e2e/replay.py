@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""crane-replay: histories of redis and apache2 run again offline, equal and without waiting; what
-was changed in a recording is named; a server that throws dice differs at the turn where it does.
+"""crane-replay: histories of redis and apache2 are replayed offline, equal and without waiting. A
+changed recording is detected and the change named. A server that uses random numbers differs at the
+turn at which it does so.
 
 Quick: short loads; --full: a minute of each server.
 """
@@ -20,7 +21,7 @@ DATA = 4   # EntryType::kData
 
 
 def replay(scenario, record, *options):
-    """(status, what it said as JSON or None, text)"""
+    """(status, its JSON output or None, text)"""
     done = subprocess.run([str(scenario.out / "crane-replay"), str(record), "-o", "json", *options],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300,
                           stdin=subprocess.DEVNULL, errors="replace", check=False)
@@ -68,13 +69,14 @@ def records(data):
 
 
 def sealed(data, at):
-    """After a change of the record at `at`: as if it had been recorded so."""
+    """Fixes the checksums after a change of the record at `at`, as if it had been recorded like
+    that."""
     size = struct.unpack_from("<I", data, at + 4)[0]
     struct.pack_into("<I", data, at, crc32c(data[at + 4:at + 24 + size]))
 
 
 class Changed:
-    """A copy of replica 0's recording, changed, for as long as the with statement lasts."""
+    """A copy of replica 0's recording with changes, which exists while the with statement runs."""
 
     def __init__(self, scenario, record, file="replica-0.history"):
         self.place = scenario.work / f"changed-{scenario.next_number()}"
@@ -95,7 +97,7 @@ class Changed:
 
 
 def check_refusals(scenario, record):
-    """Recordings that cannot be used."""
+    """Recordings that cannot be replayed."""
     last = replay(scenario, record)[1]["last"]
     for options, wanted, words in (
             (("--replica", "7"), BAD, "No such file"),
@@ -120,9 +122,9 @@ def check_refusals(scenario, record):
         c.write()
         status, said, text = replay(scenario, c.place)
         scenario.check(status == ENDS_EARLY and said["last"] == number - 1,
-                       "a history that was cut off is equal as far as it goes", f"{status}: {text}")
+                       "a history that was cut off is equal up to its end", f"{status}: {text}")
         status, _, text = replay(scenario, c.place, "--to", str(number - 1))
-        scenario.check(status == EQUAL, "and equal up to an entry that it has", f"{status}: {text}")
+        scenario.check(status == EQUAL, "it is equal up to one of its entries", f"{status}: {text}")
     with Changed(scenario, record) as c:
         at, _, number, _ = list(records(c.data))[-20]
         size = struct.unpack_from("<I", c.data, at + 4)[0]
@@ -135,7 +137,7 @@ def check_refusals(scenario, record):
         shutil.copy(record / "replica-0.out", c.path)
         status, _, text = replay(scenario, c.place)
         scenario.check(status == BAD and "not a recorded history" in text,
-                       "another file is no history", f"{status}: {text}")
+                       "a file that is not a history is refused", f"{status}: {text}")
     with Changed(scenario, record) as c:
         at = 32
         size = struct.unpack_from("<I", c.data, at + 4)[0]
@@ -150,7 +152,7 @@ def check_refusals(scenario, record):
 
 
 def check_changes(scenario, record, old, new):
-    """An input that was changed, and an output: both are named."""
+    """A changed input and a changed output: both are named."""
     with Changed(scenario, record) as c:
         found = [(at, number, body.index(old)) for at, kind, number, body in records(c.data)
                  if kind == 2 and body[28] == DATA and old in body]
@@ -161,7 +163,8 @@ def check_changes(scenario, record, old, new):
         status, said, text = replay(scenario, c.place)
         index = said["difference"]["index"] if said and said["difference"] else 0
         scenario.check(status == DIFFERENT and number <= index <= number + 2,
-                       f"a changed input, entry {number}, differs behind it", f"{status}: {text}")
+                       f"a changed input, entry {number}, causes a difference after it",
+                       f"{status}: {text}")
     with Changed(scenario, record, "replica-0.out") as c:
         at, _, conn, body = [r for r in records(c.data) if r[1] == 2 and len(r[3]) > 4][-1]
         c.data[at + 24 + 3] ^= 1
@@ -174,7 +177,7 @@ def check_changes(scenario, record, old, new):
 
 
 def check_bisect(scenario, record, old, new):
-    """A planted first turn that differs: the one that read an input of another length."""
+    """A planted first different turn: the read of an input of another length."""
     place = scenario.work / "other"
     with Changed(scenario, record) as c:
         for at, kind, number, body in records(c.data):
@@ -202,7 +205,7 @@ def check_bisect(scenario, record, old, new):
                            str(record / "replica-1.schedule")], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
     scenario.check(same.returncode == EQUAL and "schedule equal" in same.stdout,
-                   "bisect of two replicas that are equal says so", same.stdout)
+                   "bisect of two equal replicas reports that they are equal", same.stdout)
 
 
 COMPUTE = "local x = 0; for i = 1, 20000000 do x = x + i % 7 end; return x"
@@ -211,7 +214,8 @@ COMPUTE = "local x = 0; for i = 1, 20000000 do x = x + i % 7 end; return x"
 # --- servers ------------------------------------------------------------------------------------
 
 def take_checkpoint(scenario, group, port):
-    """The name of one that lies with the recording, and something behind it; None: no CRIU."""
+    """Takes a checkpoint, recorded with the group, and adds entries after it; returns its name, or
+    None if there is no CRIU."""
     client = h.Redis(port, 60)
     client("INCR", "before")
     done = subprocess.run([str(scenario.out / "crane-ctl"), "--dir", str(group.home), "checkpoint",
@@ -236,13 +240,13 @@ def redis(scenario):
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=280,
                        check=True)
         client = h.Redis(port, 60)
-        for _ in range(2):   # the second in time slices, through which all below is run again
+        for _ in range(2):   # the second in time slices; all replays below run through them
             client("EVAL", COMPUTE, "0")
         scenario.check(min(s["slices"] for s in group.statuses().values()) > 0,
                        "redis: a script was sliced on all replicas")
         client("SET", "planted", "original")
         client("GET", "planted")
-        client("BLPOP", "nothing", str(idle))   # nobody pushes: the group is idle
+        client("BLPOP", "nothing", str(idle))   # no client pushes: the group is idle
         client("GET", "planted")
         client.close()
         group.settle()
@@ -254,17 +258,17 @@ def redis(scenario):
         said = check_equal(scenario, f"redis, replica {number}", group.record, "--replica",
                            str(number))
     scenario.check(0 < said.get("took_s", 0) < said["recorded_s"],
-                   f"{idle} s without a request are not waited for", repr(said))
+                   f"{idle} s without a request are skipped", repr(said))
     scenario.check(said["at_rest"] and said["compared"]["digests"] > 0,
                    "the end and the digests of the log are compared, too", repr(said))
     half = said["last"] // 2
     part = check_equal(scenario, f"redis up to entry {half}", group.record, "--to", str(half))
-    scenario.check(part.get("last") == half, f"nothing behind entry {half} is run", repr(part))
+    scenario.check(part.get("last") == half, f"nothing after entry {half} is run", repr(part))
     if checkpoint:
         part = check_equal(scenario, f"redis from the checkpoint {checkpoint}", group.record,
                            "--from", checkpoint, "--replica", "0")
         scenario.check(part.get("first", 0) > 1 and part.get("at_rest"),
-                       "what is before the checkpoint is not run", repr(part))
+                       "no entry before the checkpoint is run", repr(part))
     check_refusals(scenario, group.record)
     check_bisect(scenario, group.record, b"$8\r\noriginal", b"$10\r\nmodified!!")
     check_changes(scenario, group.record, b"original", b"modified")
@@ -296,21 +300,21 @@ def check_tools(scenario, record):
         status, said, text = replay(scenario, record, "--gdb-commands", str(commands))
         stopped = re.search(r"Temporary breakpoint 1\S*, (0x\w+ in )?epoll_create1 \(", text)
         scenario.check(stopped and "SIGINT" in text,
-                       "gdb stops the server where it is told, and at the history's end", text)
+                       "gdb stops the server at the breakpoint, and at the history's end", text)
         scenario.check('"verdict": "equal"' in text and status == EQUAL,
-                       "what is looked at does the same", f"{status}: {said}")
+                       "a debugged server does the same", f"{status}: {said}")
     else:
-        scenario.say("no gdb here")
+        scenario.say("no gdb on this machine")
     if shutil.which("perf"):
         data = scenario.work / "perf.data"
         status, _, text = replay(scenario, record, "--perf", str(data))
         scenario.check(status == EQUAL and data.stat().st_size > 0, "perf records a replay",
                        f"{status}: {text}")
     else:
-        scenario.say("no perf here")
+        scenario.say("no perf on this machine")
 
 
-# --- what does not come again -------------------------------------------------------------------
+# --- unrepeatable programs ----------------------------------------------------------------------
 
 def ask(port, what):
     with socket.create_connection(("127.0.0.1", port), 20) as s:
@@ -321,8 +325,8 @@ def ask(port, what):
 
 
 def dice(scenario):
-    """A server that decides by the processor's random numbers: the turn behind the first throw that
-    fell otherwise is named."""
+    """A server that branches on the processor's random numbers: the turn after the first number
+    that differs is named."""
     if os.uname().machine != "x86_64":
         return
     home = scenario.work / "programs"
@@ -334,7 +338,7 @@ def dice(scenario):
                  record=True,
                  replicas=1, options=["--trace"]) as group:
         ask(port, "locked_order")
-        for _ in range(64):   # that all fall alike again: 2^-64
+        for _ in range(64):   # the probability that all are equal again is 2^-64
             ask(port, "dice")
         group.settle()
         group.stop()
@@ -346,13 +350,13 @@ def dice(scenario):
                    {re.search(r": (\w+) =", turn[side])[1] for side in ("here", "recorded")
                     if re.search(r": (\w+) =", turn[side])}
                    and all("throw_dice" in turn[side] for side in ("here", "recorded")),
-                   "it is the one behind the dice, on both sides", repr(turn))
+                   "it is the turn after the random number, on both sides", repr(turn))
     return group.record
 
 
 def planted_race(scenario):
     if not shutil.which("valgrind"):
-        scenario.say("no valgrind here")
+        scenario.say("no valgrind on this machine")
         return
     program = scenario.work / "planted_race"
     shutil.copy(scenario.out / "e2e" / "planted_race", program)
@@ -369,7 +373,7 @@ def planted_race(scenario):
         scenario.check(found == names and bool(said and said["reports"]) == bool(names),
                        f"{tool} finds {', '.join(names) or 'nothing'}, and nothing else",
                        f"{found}: {text}\n{log.read_text()[-2000:]}")
-        scenario.check(status == EQUAL, f"in {tool} the server does what it did",
+        scenario.check(status == EQUAL, f"in {tool} the server does the same",
                        f"{status}: {text}")
 
 

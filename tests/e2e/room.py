@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Memory and disks that are full: refused at the start, waited for later.
+"""Full memory and full disks: refused at the start, waited for later.
 
-crane-run in mount namespaces whose /dev/shm has 300 MB: too little for a group with the usual logs,
-which is refused with what it needs and what to do; enough for small logs, and then a file fills the
-rest under the load of counting clients. The same with the disk of a group with durability disk. No
-process ends meanwhile, clients wait; when there is room they are answered, and each number comes
-once.
+crane-run in mount namespaces whose /dev/shm has 300 MB. That is too little for a group with logs of
+the usual size, which is refused with a message that names the need and the remedy. It is enough for
+small logs; then a file fills the rest under the load of counting clients. The same with the disk of
+a group with durability disk. No process ends meanwhile, and clients wait; when there is room they
+are answered, and each number comes once.
 """
 import contextlib
 import os
@@ -40,7 +40,7 @@ class Writer(threading.Thread):
 
 
 def fill(directory, left):
-    """A file takes all but `left` bytes of the file system there, of which others take, too."""
+    """Fills the file system there to `left` bytes; other files there may still grow."""
     path = pathlib.Path(directory) / "another"
     with open(path, "wb") as file, contextlib.suppress(OSError):
         size = 0
@@ -63,7 +63,7 @@ def server_pids(group):
 
 
 class SmallMemory(h.Group):
-    """In a mount namespace of its own, where /dev/shm has so many megabytes."""
+    """In a new mount namespace, where /dev/shm has this many megabytes."""
 
     def __init__(self, scenario, program, megabytes, **more):
         super().__init__(scenario, program, **more)
@@ -108,10 +108,10 @@ def waits(scenario, group, directory, left, what, rounds):
 
         def full():
             return all(s and s["no_room"] for s in [group.status(group.leader())])
-        h.wait_until(full, 120, f"{what}: the leader says that there is no room")
+        h.wait_until(full, 120, f"{what}: the leader reports that there is no room")
         status, text = h.ctl(scenario, "status", group.name, "--dir", str(group.home))
         scenario.check("NOT SERVING: inputs wait" in text and "no room: " in text,
-                       f"{what}: crane-ctl says so ({status})", text)
+                       f"{what}: crane-ctl reports it ({status})", text)
         at_rest = [c.answers for c in counters]
         path.unlink()
         h.wait_until(lambda: all(c.answers > b + 100 for c, b in zip(counters, at_rest)), 60,
@@ -120,7 +120,7 @@ def waits(scenario, group, directory, left, what, rounds):
                        f"{what}: no process ended",
                        f"{nodes} {servers}, now {node_pids(group)} {server_pids(group)}")
         h.wait_until(lambda: not any(s and s["no_room"] for s in group.statuses().values()), 60,
-                     f"{what}: all say that there is room")
+                     f"{what}: all replicas report room")
     for client in [*counters, writer]:
         client.stopping.set()
     for client in [*counters, writer]:
@@ -151,7 +151,7 @@ def small_disk(scenario, megabytes):
                   ["mount", "-o", "loop", image, path]):
         why = told(words)
         if why:
-            raise h.CannotRun(f"no file system of its own: {why}")
+            raise h.CannotRun(f"no separate file system: {why}")
     path.chmod(0o755)
     try:
         yield path
@@ -168,7 +168,7 @@ def disk(scenario):
         group.dir = path / group.name
         with group:
             waits(scenario, group, path, 48 * MEGABYTE, "disk", 2)
-            # What was acknowledged is there when all are killed while they wait.
+            # Acknowledged writes survive when all processes are killed while they wait.
             client = h.Redis(port, 60)
             last = client("INCR", "last")
             full = fill(path, 48 * MEGABYTE)
@@ -177,7 +177,7 @@ def disk(scenario):
             full.unlink()
             h.wait_until(lambda: len(group.live()) == 3, 120, "all replicas are back")
             scenario.check(group.asked(lambda c: c("INCR", "last"), 120) == last + 1,
-                           "disk: what was acknowledged is there when all were killed")
+                           "disk: acknowledged writes survive the kill of all")
 
 
 def body(scenario):

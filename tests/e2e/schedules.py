@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The schedules of fixed programs are those that were recorded for this schedule version.
+"""The schedules of fixed programs equal those recorded for this schedule version.
 
 Replicas of two builds run in one group when their schedule versions are equal
-(dmt/base/versions.h): each program must then take the same turns with the same results. Where a
-hash differs, raise versions::kSchedule and record again with --write.
+(dmt/base/versions.h): each program must then take the same turns with the same results. If a hash
+differs, raise versions::kSchedule and record again with --write.
 """
 import concurrent.futures
 import re
@@ -14,7 +14,7 @@ import _harness as h
 
 PROGRAMS = h.ROOT / "tests/interpose"
 RECORD = PROGRAMS / "schedules.txt"
-# They run programs of the machine, whose schedules are Debian's matter.
+# They run programs of the machine, whose schedules depend on Debian's versions.
 NOT_OURS = {"posix/pty_script_records_a_command"}
 
 
@@ -25,7 +25,7 @@ def version_of(scenario):
 
 
 def hash_of(scenario, name):
-    """"<turns> <hash>" of one run in serial mode; None when it did not run to its end."""
+    """"<turns> <hash>" of one run in serial mode; None if it did not run to its end."""
     words = [str(scenario.out / "crane-solo"), "--hash", "--",
              str(scenario.out / "interpose" / name)]
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/",
@@ -59,7 +59,7 @@ def names():
 
 
 def write(scenario, version):
-    """Records anew; refused where known programs took other turns under the same number."""
+    """Records again; refused if known programs took other turns under the same number."""
     now = hashes_of(scenario, names())
     before = recorded() if RECORD.exists() else (0, {})
     changed = [n for n, one in before[1].items() if n in now and now[n] != one]
@@ -67,7 +67,7 @@ def write(scenario, version):
     if not scenario.check(not unknown, "all programs ended", ", ".join(unknown)):
         return
     if scenario.check(not changed or version > before[0],
-                      "where schedules change the number is raised",
+                      "the number is raised when schedules change",
                       f"{len(changed)} changed, {changed[:5]}: raise versions::kSchedule first"):
         rows = "".join(f"{name} {one}\n" for name, one in now.items())
         RECORD.write_text(f"schedule version {version}\n{rows}")
@@ -91,4 +91,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("schedules", body, write={"action": "store_true", "help": "record them anew"})
+    h.tell("schedules", body, write={"action": "store_true", "help": "record them again"})

@@ -32,7 +32,7 @@ class Prefork(_apache.Apache):
 
 
 class Cgid(_apache.Apache):
-    """Scripts are started by a daemon of mod_cgid's, over a unix socket."""
+    """A daemon of mod_cgid starts the scripts, over a unix socket."""
     name = "apache2 event, CGI"
     modules = ("cgid",)
     pages = (("cgi/script", 0.2, False),)
@@ -54,12 +54,12 @@ class Cgid(_apache.Apache):
         wanted = ("QUERY_STRING=words", "file07.txt", "SERVER_SOFTWARE=Apache", "pid ")
         missing = [words for words in wanted if words not in body]
         if missing:
-            raise h.Failure(f"{self.name}: the script did not say {missing}: {body[:500]}")
+            raise h.Failure(f"{self.name}: the script did not print {missing}: {body[:500]}")
         return f"{super().state()}; a script: {body.splitlines()[0]}"
 
 
 class Cgi(Cgid):
-    """Each child starts scripts itself."""
+    """Each child starts its scripts."""
     name = "apache2 prefork, CGI"
     mpm = "prefork"
     modules = ("cgi",)

@@ -40,7 +40,7 @@ class Civetweb(_web.Web):
             raise h.Failure(f"civetweb: no ETag: {headers}")
         body = _web.get(self.port, "/script.cgi?words")[2].decode()
         if "QUERY_STRING=words" not in body or not body.startswith("pid "):
-            raise h.Failure(f"civetweb: the script said {body[:300]!r}")
+            raise h.Failure(f"civetweb: the script printed {body[:300]!r}")
         return (f"{_web.listing(self.port, '/list/')}, ETag {headers['etag']}; "
                 f"a script: {body.splitlines()[0]}")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""clamd of the matrix: a signature base of our own, a small tree of files, clamdscan as it is."""
+"""clamd of the matrix: our own signature base, a small tree of files, unmodified clamdscan."""
 import base64
 import gzip
 import hashlib
@@ -99,7 +99,7 @@ class Clamd(m.Server):
                        f"DatabaseDirectory {self.work}/db\n")
 
     def make_files(self, client):
-        """A directory that the server reads itself, and one that the client sends."""
+        """A directory that the server reads, and one that the client sends."""
         rng = random.Random(client)
         for place in ("tree", "sent"):
             directory = self.work / place / f"c{client}"
@@ -136,7 +136,7 @@ class Clamd(m.Server):
     def load(self, requests):
         """Each client in turn: --multiscan of its tree, a session, --stream of its files.
 
-        In the middle the signatures are loaded again, by a thread beside those that scan.
+        In the middle a thread reloads the signatures while other threads scan.
         """
         return m.parallel(self.client, requests, "scan")
 
@@ -156,7 +156,7 @@ class Clamd(m.Server):
         return [f"client {who}: {what}" for what in wrong]
 
     def scan(self, directory, how):
-        """clamdscan over a directory: what is infected, all of it, and nothing else."""
+        """clamdscan over a directory reports all infected files, and no others."""
         done = subprocess.run(["clamdscan", "-c", str(self.configuration), how, str(directory)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=120, check=False)
@@ -168,7 +168,7 @@ class Clamd(m.Server):
         return [f"clamdscan {how} ended with {done.returncode}: {done.stdout[-800:]}"]
 
     def session(self, rng):
-        """Files nobody has seen yet, all sent before the first verdict is read."""
+        """New files, all sent before the first verdict is read."""
         infected = [rng.random() < 0.5 for _ in range(6)]
         with self.connect() as client:
             client.sendall(b"zIDSESSION\0")
@@ -188,7 +188,7 @@ class Clamd(m.Server):
         return [] if verdicts == wanted else [f"session: {verdicts} instead of {wanted}"]
 
     def state(self):
-        """Threads, queue and memory, as it counts them itself."""
+        """Threads, queue and memory, as clamd counts them."""
         stats = self.asked(b"STATS")
         pools = re.search(r"POOLS: \d+", stats)
         threads = re.search(r"THREADS: .*", stats)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The matching engine of the matrix (eval/engine): the application that answers in microseconds.
+"""The matching engine of the matrix (eval/engine): an application that answers in microseconds.
 
-engine-load checks every answer, each trade at both of its ends, and in the end the books.
+engine-load checks every answer, each trade at both ends, and finally the books.
 """
 import re
 import shutil
@@ -19,7 +19,7 @@ class Engine(m.Server):
     more = ()   # of the command line
 
     def prepare(self):
-        # Beside the data, because not every directory is seen in a container.
+        # Next to the data, because not every directory is visible in a container.
         shutil.copy(self.out / "engine", self.work)
         self.books = ""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""gerbera of the matrix: web pages, adding of files, UPnP's Browse, the files themselves."""
+"""gerbera of the matrix: web pages, adding files, UPnP's Browse, the files themselves."""
 import hashlib
 import html
 import http.client
@@ -33,7 +33,7 @@ BROWSE = """<?xml version="1.0" encoding="utf-8"?>
 
 
 def own_address():
-    """The address that packets to others come from."""
+    """The source address of packets to other hosts."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("203.0.113.1", 9))
         return probe.getsockname()[0]
@@ -47,7 +47,7 @@ class Gerbera(m.Server):
     native_users = ("gerbera",)
 
     def prepare(self):
-        # libupnp takes none below 49152; above 61000 no outgoing connection has one.
+        # libupnp accepts no port below 49152; outgoing connections use none above 61000.
         self.port = h.free_port(61001, 65000)
         self.host = "127.0.0.1"
         (self.work / "home").mkdir()
@@ -96,7 +96,7 @@ class Gerbera(m.Server):
     # --- asking -----------------------------------------------------------------------------------
 
     def ask(self, path, body=None, headers=None):
-        """One request by a connection of its own: status and body."""
+        """One request on a separate connection: status and body."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         try:
             connection.request("POST" if body else "GET", path, body, headers or {})
@@ -108,7 +108,7 @@ class Gerbera(m.Server):
             connection.close()
 
     def web(self, **words):
-        """The web interface's own language: JSON."""
+        """The web interface's JSON protocol."""
         query = "&".join(f"{k}={v}" for k, v in words.items())
         status, body = self.ask(f"/content/interface?{query}")
         answer = json.loads(body)
@@ -134,7 +134,7 @@ class Gerbera(m.Server):
                           int(res.get("size")) if res is not None else 0,
                           res.text if res is not None else ""))
         if len(found) != int(result[2]):
-            raise h.Failure(f"Browse of {number}: {len(found)} objects, it says {result[2]}")
+            raise h.Failure(f"Browse of {number}: {len(found)} objects, it reports {result[2]}")
         return found
 
     def find(self, path):
@@ -178,7 +178,7 @@ class Gerbera(m.Server):
         return [f"client {who}: {what}" for what in wrong]
 
     def directory_of(self, who, i, session, took):
-        """A directory is added, found with all that is in it, and two of its files are fetched."""
+        """Adds a directory, finds all its content, and fetches two of its files."""
         path = self.directory(who, i)
         with took():
             self.web(req_type="add", sid=session, object_id=str(path).encode().hex())
@@ -207,7 +207,7 @@ class Gerbera(m.Server):
         return wrong
 
     def state(self):
-        """Every object of the database, found by Browse from the root on."""
+        """Every object of the database, found by Browse from the root."""
         objects, left = [], ["0"]
         while left:
             number = left.pop()

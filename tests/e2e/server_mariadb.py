@@ -23,7 +23,7 @@ class Mariadb(m.Server):
     native_users = ("mysql",)
 
     def prepare(self):
-        """A fresh data directory, filled before the group is there."""
+        """A fresh data directory, filled before the group starts."""
         self.data, self.socket = self.work / "data", self.work / "mariadb.sock"
         self.settings = _installed.mariadb(self.work)
         m.natively(["mariadb-install-db", self.settings, "--user=mysql", "--skip-test-db",
@@ -51,7 +51,7 @@ class Mariadb(m.Server):
         return ["/usr/sbin/mariadbd", *self.program()[1:], "--user=mysql"]
 
     def ask(self, query):
-        """One line for each row, fields between tabs."""
+        """One line per row, with tabs between the fields."""
         return m.natively(["mariadb", "--no-defaults", "-h", "127.0.0.1", "-P", self.port, "-u",
                            "root", "-N", "-B", "-e", query], seconds=60).strip()
 
@@ -73,11 +73,12 @@ class Mariadb(m.Server):
                 self.transactions("oltp_read_write", requests)]
         held = self.ask(f"select count(*) from {TABLE}; check table {TABLE} extended")
         if held != f"{ROWS}\nsbtest.sbtest1\tcheck\tstatus\tOK":
-            raise h.Failure(f"after {2 * requests} transactions the table says {held!r}")
+            raise h.Failure(f"after {2 * requests} transactions the table contains {held!r}")
         return rows
 
     def transactions(self, test, requests):
-        """Any error ends sysbench, but a deadlock (1213): it restarts that transaction."""
+        """Any error except a deadlock (1213) ends sysbench; after a deadlock it restarts the
+        transaction."""
         said = self.sysbench(test, "run", f"--threads={m.CLIENTS}", f"--events={requests}",
                              "--time=0", "--histogram=on")
         done = re.search(r"transactions: +(\d+) +\(([\d.]+) per sec", said)
@@ -89,7 +90,7 @@ class Mariadb(m.Server):
         return (test, float(done[2]), took[len(took) // 2], took[len(took) * 99 // 100])
 
     def state(self):
-        """Also what only differs between runs: times, numbers of threads, randomness."""
+        """Includes values that only differ between runs: times, thread numbers, randomness."""
         rows = self.ask(f"checksum table {TABLE}; "
                         "select now(6), uuid(), rand(), connection_id(), sysdate(6); "
                         "show engine innodb status; show processlist; show global status")

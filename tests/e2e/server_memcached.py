@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""memcached of the matrix: its own load tool, and clients of ours that check every answer."""
+"""memcached of the matrix: its own load tool, and our clients that check every answer."""
 import random
 import re
 import socket
@@ -9,7 +9,7 @@ import subprocess
 import _harness as h
 import _matrix as m
 
-MEMCASLAPS = 4   # of its requests to one of our own clients, which are slower
+MEMCASLAPS = 4   # of its requests per request of our own clients, which are slower
 
 
 class Client:
@@ -37,7 +37,8 @@ class Client:
 
 
 def work(port, number, count, timer):
-    """Set, get, increment an own counter, increment everybody's: in turn, each answer checked."""
+    """Set, get, increment an own counter, increment the shared counter, in turn; checks each
+    answer."""
     rng = random.Random(number)
     client = Client(port)
     for i in range(count):
@@ -62,7 +63,7 @@ def work(port, number, count, timer):
 
 
 def percentiles(text, wanted):
-    """In ms, of memcaslap's histogram: the count at k is of 2^(k-1) to 2^k microseconds."""
+    """In ms, from memcaslap's histogram: the count at k is of 2^(k-1) to 2^k microseconds."""
     rows = re.findall(r"^ +(\d+):((?: +\d+)+)$", text[text.index("Total Statistics"):], re.M)
     counts = [(int(first) + i, int(count)) for first, numbers in rows
               for i, count in enumerate(numbers.split())]
@@ -86,7 +87,7 @@ class Memcached(m.Server):
     more = ()   # of the command line
 
     def program(self):
-        # /etc/memcached.conf on another port; what it says of the user is the profile's.
+        # /etc/memcached.conf on another port; its user is set by the profile.
         return ["memcached", "-m", "64", "-p", str(self.port), "-l", "127.0.0.1",
                 *self.more]
 
@@ -103,7 +104,7 @@ class Memcached(m.Server):
             return False
 
     def memcaslap(self, requests):
-        """Nine gets to a set, 64 bytes, a tenth of the values compared."""
+        """Nine gets per set, 64 bytes, a tenth of the values compared."""
         done = subprocess.run(["memcaslap", "-s", f"127.0.0.1:{self.port}", "-T", "1", "-c",
                                str(m.CLIENTS), "-x", str(requests), "-X", "64", "-v", "0.1", "-S",
                                "1s"],

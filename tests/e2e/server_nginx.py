@@ -34,7 +34,7 @@ class Nginx(_web.Web):
         return self.program() + ["-g", "daemon off;"]
 
     def workers(self, requests=40):
-        """The pids of who answered `requests` clients."""
+        """The pids of the workers that answered `requests` clients."""
         return {_web.get(self.port, "/1k.html")[1]["x-seen"].split()[0] for _ in range(requests)}
 
     def state(self):
@@ -50,7 +50,7 @@ KINDS = (Nginx, NginxThreads)
 
 
 def reload(scenario):
-    """An operator's SIGHUP amid load: new workers everywhere, at the same turn."""
+    """An operator's SIGHUP under load: all replicas get new workers at the same turn."""
     server = Nginx(m.place_of(scenario, Nginx), h.free_port())
     with h.Group(scenario, server.command, port=server.port, record=True,
                  options=["--perturb", "1"]) as group:

@@ -30,10 +30,10 @@ unlink($name);
 
 
 class Page:
-    """Over a server: a page that computes, and says what differs natively from run to run."""
+    """A page that computes, and prints values that natively differ from run to run."""
     requests = (64, 120)
     measured = 120
-    static = 100.0   # of its page of 1 KB to one that computes
+    static = 100.0   # pages of 1 KB per page that computes
 
     def prepare(self):
         sessions = self.work / "sessions"
@@ -43,7 +43,7 @@ class Page:
         (self.root / "page.php").write_text(PAGE)
 
     def ready(self):
-        """PHP's own server may come up after apache2."""
+        """PHP's own server may start after apache2."""
         return super().ready() and _web.get(self.port, "/page.php?n=1")[0] == 200
 
     def load(self, requests):
@@ -70,11 +70,11 @@ class Page:
 
 
 class Php(Page, _apache.Apache):
-    """Behind apache2, or in it."""
+    """PHP behind apache2, or in it."""
 
 
-# Its processes share nothing that a page computes with, once opcache does not keep scripts in
-# memory of all.
+# Its processes share no data that a page computes with, because opcache does not keep scripts in
+# shared memory.
 DETACHED = ("--detach", "any-computation")
 
 
@@ -85,7 +85,7 @@ class PhpCgi(Php):
     modules = ("cgid", "actions")
 
     def prepare(self):
-        # Where scripts lie says Debian's serve-cgi-bin.conf.
+        # Debian's serve-cgi-bin.conf sets where scripts are.
         self.more = (f"ScriptSock {self.work}/cgisock\n"
                      f"SetEnv PHP_INI_SCAN_DIR {_installed.php(self.work)}\n"
                      '<FilesMatch "\\.php$">\nSetHandler application/x-httpd-php\n</FilesMatch>\n'
@@ -94,7 +94,7 @@ class PhpCgi(Php):
 
 
 class PhpFpm(Php):
-    """Two servers in one container, started by a script."""
+    """Two servers in one container, both started by a script."""
     name = "apache2 event, php-fpm"
     version_of = "php8.2-fpm"
     programs = ("apache2", "ab", "php-fpm8.2")
@@ -122,7 +122,7 @@ class PhpFpm(Php):
 
 
 class ModPhp(Php):
-    """Debian's module, unpacked: installing it would change the machine's own apache."""
+    """Debian's module, unpacked: installing it would change the machine's own apache2."""
     name = "apache2 prefork, mod_php"
     version_of = "php8.2-cgi"
     mpm = "prefork"
@@ -151,7 +151,7 @@ class PhpCivetweb(Page, server_civetweb.Civetweb):
         return self.session()
 
 
-KINDS = (PhpCgi, PhpFpm, PhpCivetweb, ModPhp)   # the one that may be left out at the end
+KINDS = (PhpCgi, PhpFpm, PhpCivetweb, ModPhp)   # a kind that may be left out comes last
 
 if __name__ == "__main__":
     h.tell("server_php", lambda scenario: m.prove(scenario, KINDS))

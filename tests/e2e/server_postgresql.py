@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""PostgreSQL of the matrix: pgbench's TPC-B and its reads, and clients that stay for one query."""
+"""PostgreSQL of the matrix: pgbench's TPC-B and its reads, and clients that connect for one
+query."""
 import glob
 import hashlib
 import os
@@ -11,7 +12,7 @@ import _harness as h
 import _matrix as m
 
 ACCOUNTS = 100000   # of pgbench's scale 1
-SELECTS = 10        # to one of TPC-B, which takes as long
+SELECTS = 10        # per TPC-B transaction, so that both take the same time
 
 
 def directory():
@@ -31,7 +32,7 @@ class Postgres(m.Server):
     requests = (240, 2400)
 
     def prepare(self):
-        """A fresh cluster, filled before the group is there."""
+        """A fresh cluster, filled before the group starts."""
         self.home, self.data = directory(), self.work / "data"
         m.natively(["chown", "postgres:postgres", self.work])
         self.as_owner("initdb", "-D", self.data, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
@@ -64,7 +65,7 @@ class Postgres(m.Server):
                            "postgres", *words, "postgres"], seconds=280)
 
     def ask(self, *queries):
-        """One line for each row, fields between bars."""
+        """One line per row, with bars between the fields."""
         words = [word for query in queries for word in ("-c", query)]
         return m.natively(["psql", "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "-XAtq",
                            *words, "postgres"], seconds=60).strip()
@@ -87,14 +88,14 @@ class Postgres(m.Server):
                         " = (select sum(tbalance) from pgbench_tellers)"
                         " from pgbench_accounts")
         if sums != f"{done}\nt|t":
-            raise h.Failure(f"after {done} transactions the tables say {sums!r}")
+            raise h.Failure(f"after {done} transactions the tables contain {sums!r}")
         return rows
 
     def requests_made(self, requests, rows):
         return requests + SELECTS * requests + self.fewer(requests)
 
     def fewer(self, requests):
-        """Of new connections; pgbench wants one for each client at least."""
+        """For new connections; pgbench needs at least one for each client."""
         return max(requests // 4, m.CLIENTS)
 
     def transactions(self, what, requests, *words):
@@ -116,7 +117,8 @@ class Postgres(m.Server):
         return (what, float(rate[1]), took[len(took) // 2], took[len(took) * 99 // 100])
 
     def state(self):
-        """Also what only differs between runs: times, process and other numbers, randomness."""
+        """Includes values that only differ between runs: times, process and other numbers,
+        randomness."""
         rows = self.ask(
             "select count(*), md5(string_agg(h::text, ',' order by mtime, aid, delta))"
             " from pgbench_history h",

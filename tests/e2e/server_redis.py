@@ -40,7 +40,7 @@ class Redis(m.Server):
 
 
 class RedisThreads(Redis):
-    """Its main thread waits for the others in loops without calls: the stall rule."""
+    """Its main thread waits for the others in loops without calls: tests the stall rule."""
     name = "redis-server, io-threads"
     requests = (400, 4000)
     measured = 4000
@@ -50,7 +50,7 @@ class RedisThreads(Redis):
 
 
 class RedisDurable(Redis):
-    """Every write is synced to the disk before it is answered: nobody waits for fdatasync."""
+    """Every write is synced to disk before it is answered; no other thread waits for fdatasync."""
     name = "redis-server, appendfsync always"
     requests = (400, 4000)
     measured = 30000

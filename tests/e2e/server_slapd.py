@@ -11,18 +11,19 @@ SUFFIX = "dc=example,dc=org"
 PEOPLE = f"ou=people,{SUFFIX}"
 ADMIN = (f"cn=admin,{SUFFIX}", "secret")
 BASE = 100          # entries made before the first start
-ATTRIBUTES = ("objectClass", "uid", "cn", "sn", "mail")   # "description" is everybody's
+ATTRIBUTES = ("objectClass", "uid", "cn", "sn", "mail")   # all clients change "description"
 SCHEMAS = ("core", "cosine", "nis", "inetorgperson")
 
 
 def configuration(work):
-    """What slapd's package sets up, before it becomes slapd.d: schemas, database, indices."""
+    """The configuration that slapd's package sets up, before it becomes slapd.d: schemas, database,
+    indices."""
     return "".join(f"include /etc/ldap/schema/{name}.schema\n" for name in SCHEMAS) + (
         f"pidfile {work}/slapd.pid\nargsfile {work}/slapd.args\nmodulepath /usr/lib/ldap\n"
         "moduleload back_mdb\nsizelimit unlimited\ntool-threads 1\ndatabase mdb\n"
         f"suffix {SUFFIX}\nrootdn {ADMIN[0]}\nrootpw {ADMIN[1]}\ndirectory {work}/data\n"
         "index objectClass eq\nindex cn,uid eq\nindex uidNumber,gidNumber eq\n"
-        # Its default of 10 MiB is full after some 400 loads.
+        # The default of 10 MiB is full after about 400 loads.
         "checkpoint 512 30\nmaxsize 268435456\n")
 
 
@@ -74,7 +75,8 @@ class Slapd(m.Server):
             return False
 
     def load(self, requests):
-        """Fresh connections; each finds two people, adds, changes, finds and deletes its own."""
+        """New connections; each finds two people, and adds, changes, finds and deletes its own
+        entry."""
         self.loads += 1
         return m.parallel(self.client, requests, "search/add/modify/delete")
 
@@ -109,7 +111,8 @@ class Slapd(m.Server):
         return wrong
 
     def state(self):
-        """Every attribute of every entry, those that slapd makes (entryUUID, entryCSN) too."""
+        """Every attribute of every entry, including those that slapd creates (entryUUID,
+        entryCSN)."""
         with ldap.Ldap(self.port) as client:
             client.bind(*ADMIN)
             code, found = client.search(SUFFIX, wanted=("*", "+"))

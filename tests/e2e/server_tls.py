@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""TLS of the matrix: same keys on every replica, so that the very ciphertext is equal."""
+"""TLS of the matrix: the same keys on every replica, so that even the ciphertext is equal."""
 import re
 import subprocess
 
@@ -10,7 +10,7 @@ import _matrix as m
 
 
 def make_certificate(work):
-    """A key and a certificate of its own for localhost."""
+    """A new key and certificate for localhost."""
     key, certificate = work / "server.key", work / "server.crt"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
                     "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
@@ -52,10 +52,10 @@ class Apache(_apache.Apache):
     def same(self, path):
         for version in ("--tlsv1.3", "--tls-max=1.2"):
             if self.curl(path, *version.split("=")) != (self.root / path).read_bytes():
-                raise h.Failure(f"{self.name}: {path} by {version} is not what lies in the file")
+                raise h.Failure(f"{self.name}: {path} by {version} differs from the file")
 
     def state(self):
-        """A session that is taken up again, by its ticket: all replicas have the same key."""
+        """A session that is resumed by its ticket: all replicas have the same key."""
         saved = self.work / "session"
         said = []
         for option in ("-sess_out", "-sess_in"):
@@ -64,7 +64,7 @@ class Apache(_apache.Apache):
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             said.append(re.search(r"^(New|Reused), ", done.stdout.decode(), re.M)[1])
         if said != ["New", "Reused"]:
-            raise h.Failure(f"{self.name}: the session was not taken up again: {said}")
+            raise h.Failure(f"{self.name}: the session was not resumed: {said}")
         return f"session tickets: {', '.join(said)}"
 
 
@@ -104,13 +104,13 @@ class Redis(m.Server):
         rows = re.findall(r'^"(\w+)","([\d.]+)","[\d.]+","[\d.]+","([\d.]+)","[\d.]+","([\d.]+)"',
                           text, re.M)
         if len(rows) != 2:
-            raise h.Failure(f"redis-benchmark said {text}")
+            raise h.Failure(f"redis-benchmark printed {text}")
         return [(what, *map(float, numbers)) for what, *numbers in rows]
 
     def state(self):
         self.client("redis-cli", "SET", "secret", "kept")
         if self.client("redis-cli", "GET", "secret") != "kept":
-            raise h.Failure(f"{self.name}: what was set is not there")
+            raise h.Failure(f"{self.name}: the value that was set is missing")
         return f"{self.client('redis-cli', 'DBSIZE')} keys, DEBUG DIGEST " + \
             self.client("redis-cli", "DEBUG", "DIGEST")
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""crane-ctl status says whether the server serves, how many replicas may be lost and what the
-server asked for in vain; `member list` agrees with it; a transfer of the lead is over when
-crane-ctl is."""
+"""crane-ctl status reports whether the server serves, how many replicas the group can lose, and
+which unsupported calls the server made; `member list` agrees with it; crane-ctl ends when a
+transfer of the lead is complete."""
 import json
 import signal
 import socket
@@ -13,8 +13,8 @@ import _harness as h
 
 WELL, NOT_SERVING = 0, 6
 
-# Does what its client says: connects and sends elsewhere, closes its port, or takes no other
-# client, until that client says more.
+# Does what its client requests: connects and sends elsewhere, closes its port, or accepts no other
+# client until the client sends more.
 SERVER = """
 import socket, sys
 def listener():
@@ -75,10 +75,10 @@ def not_serving(scenario, group, word, why):
         scenario.check(told["health"] == "not serving" and why in (told["not_serving"] or "")
                        and "not serving: " + why in text, f"{word}: not serving: {why}", text)
         client.sendall(b"go on")
-        scenario.check(client.recv(16) == b"done", f"{word}: the server goes on")
+        scenario.check(client.recv(16) == b"done", f"{word}: the server continues")
         for one in waiting:
             one.sendall(b"nothing")
-            scenario.check(one.recv(16) == b"done", "one that waited is served")
+            scenario.check(one.recv(16) == b"done", "a client that waited is served")
             one.close()
     told, text = wait_for(scenario, group, WELL)
     scenario.check(told["not_serving"] is None and "not serving" not in text, f"{word}: well again")
@@ -90,9 +90,9 @@ def counts(scenario, group):
     told, text = wait_for(scenario, group, WELL)
     expected = {"datagrams": 1, "udp_ports": 0, "sandboxes": 0}
     scenario.check(all(r["unsupported"] == expected for r in told["replicas"]),
-                   "each replica counts what went nowhere", str(told["replicas"][0]["unsupported"]))
-    scenario.check("unsupported: 1 datagrams to others dropped" in text, "crane-ctl status says it",
-                   text)
+                   "each replica counts dropped datagrams", str(told["replicas"][0]["unsupported"]))
+    scenario.check("unsupported: 1 datagrams to others dropped" in text,
+                   "crane-ctl status reports it", text)
     refused = [{"address": "203.0.113.9:80", "connections": 3, "allowed": False}]
     scenario.check(all(r["outbound"] == refused for r in told["replicas"]),
                    "each replica counts connections to others",
@@ -121,8 +121,9 @@ def transfers(scenario, group):
 
 
 def transfers_to_a_late_one(scenario, group):
-    """It is stopped when it is asked to lead, so that another one leads, who is asked again."""
-    h.wait_until(group.are_whole, 30, "all replicas are there")
+    """The replica is stopped when it is to lead, so that another one leads, which gets the request
+    again."""
+    h.wait_until(group.are_whole, 30, "all replicas are whole")
     group.settle()
     before = group.leader()
     to = (before + 1) % 3
@@ -145,16 +146,18 @@ def may_lose(scenario, group):
     wait_for(scenario, group, WELL)
     told, text = wait_for(scenario, group, WELL)
     scenario.check(told["may_lose"] == 1 and "3 of 3, fault tolerant" in text,
-                   "one may be lost", text)
+                   "the group can lose a replica", text)
     status, said = ctl(scenario, group, "replica", "drain", str((group.leader() + 1) % 3),
                        group.name)
-    scenario.check(status == 0, "one is drained", said)
-    h.wait_until(lambda: summary(scenario, group)[1]["may_lose"] == 0, 30, "none may be lost")
+    scenario.check(status == 0, "one replica is drained", said)
+    h.wait_until(lambda: summary(scenario, group)[1]["may_lose"] == 0, 30,
+                 "the group can lose no replica")
     text = ctl(scenario, group, "status", group.name)[1]
-    scenario.check("2 of 3: ONE MORE LOSS STOPS IT" in text, "then none may be lost", text)
+    scenario.check("2 of 3: ONE MORE LOSS STOPS IT" in text,
+                   "status: the group can lose no replica", text)
 
 
-# It computes for long before it waits for what never comes.
+# It computes for a long time, then waits forever.
 WORKER = """
 import threading
 sum(range(3_000_000))
@@ -163,7 +166,7 @@ threading.Event().wait()
 
 
 class Worker(h.Group):
-    """It listens nowhere."""
+    """It does not listen."""
 
     def listens(self, state):
         return True

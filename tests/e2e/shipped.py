@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints travel between hosts: a replica that has none of its own fetches one, and recovers.
+"""Checkpoints are transferred between hosts: a replica that has none fetches one, and recovers.
 
-Three nodes by themselves over tcp, each with directories of its own; redis under an INCR load whose
-acknowledged values are recorded. A host loses all that it had and begins again; so does one whose
-node is killed in the middle of fetching, and one whose sender is; a replica that was paused until
-what it missed had left the others' logs fetches one while it runs; one that needs a checkpoint
-which nobody has gets one taken. Then the same with logs on disk that were cut. Who recovered
-leads, and nothing acknowledged is lost.
+Three nodes without crane-run over tcp, each with its own directories; redis under an INCR load
+whose acknowledged values are recorded. A host loses all its data and restarts. So does one whose
+node is killed while it fetches, and one whose sender is killed. A replica that was paused until its
+missing entries had left the others' logs fetches a checkpoint while it runs. If a replica needs a
+checkpoint and none exists, it has one taken. Then the same with logs on disk that were cut. Each
+recovered replica leads, and no acknowledged write is lost.
 """
 import contextlib
 import os
@@ -26,11 +26,11 @@ from durable import held
 RING_MB = 16
 VALUE = 400_000        # bytes; a payload is at most a sixteenth of a ring
 CLIENTS = 4
-LATER_VIEWS = 15       # more than a group has seen whose logs were cut
+LATER_VIEWS = 15       # more than the views of a group whose logs were cut
 
 
 class Apart(Hosts):
-    """Each host has directories of its own; those of the replicas are linked where tools look."""
+    """Each host has its own directories; the replicas' are linked where tools look for them."""
 
     def __init__(self, scenario, program, **options):
         own = {i: {"group": {"state_dir": str(scenario.work / f"host{i}")}} for i in range(3)}
@@ -46,10 +46,10 @@ class Apart(Hosts):
         return self.own_dir(number) / f"r{number}/checkpoints"
 
     def wipe(self, number):
-        """All that a host knows of the group, as when its machine is replaced."""
+        """Removes all data of the group from a host, as when its machine is replaced."""
         h.wait_until(lambda: not self.leftovers_of(number), 30, "its server is gone")
 
-        def gone():   # what cleans up after its server may remove some of it meanwhile
+        def gone():   # cleaning up after the server may remove some of it meanwhile
             shutil.rmtree(self.own_dir(number), ignore_errors=True)
             return not self.own_dir(number).exists()
         h.wait_until(gone, 30, "its directories are gone")
@@ -64,7 +64,7 @@ class Apart(Hosts):
                 if f"/{self.name}/" in m + "/"]
 
     def news(self, number):
-        """What its node has said since it was started last."""
+        """The output of its node since its last start."""
         return self.said(number)[self.begins[number]:]
 
     def kill(self, number):
@@ -77,12 +77,12 @@ class Apart(Hosts):
         return path
 
     def fresh(self, number):
-        """A client of the leader's host, or of the given one's."""
+        """A client of the leader's host, or of the given host."""
         return h.Redis(self.port, 30, self.addresses[number])
 
 
 def put(group, megabytes):
-    """So much goes through the log, and as much of it as fits in four values stays."""
+    """Writes this much through the log; as much of it as fits in four values remains."""
     client = group.fresh(group.leader())
     for i in range(int(megabytes * 1_000_000 / VALUE)):
         client("SET", f"big:{i % 4}", os.urandom(VALUE // 2).hex())
@@ -111,7 +111,8 @@ def recovers(scenario, group, number, what):
 
 
 def fetched(said):
-    """(entry, replica, megabytes, milliseconds) of each that a node says to have fetched."""
+    """(entry, replica, megabytes, milliseconds) of each checkpoint that a node reports as
+    fetched."""
     return [(int(e), int(r), float(m), int(t)) for e, r, m, t in re.findall(
         r"fetched the checkpoint at entry (\d+) from replica (\d+): ([\d.]+) MB in (\d+) ms",
         said)]
@@ -120,7 +121,7 @@ def fetched(said):
 def leads(scenario, group, number, clients, what):
     group.lead(number, 60)
     served(clients)
-    scenario.check(True, f"{what}: who recovered leads, and serves")
+    scenario.check(True, f"{what}: the recovered replica leads, and serves")
 
 
 def others(group):
@@ -138,11 +139,11 @@ def wiped(scenario, group, clients):
     recovers(scenario, group, lost, "all gone")
     got = fetched(group.news(lost))
     scenario.check(len(got) == 1 and got[0][1] == giver,
-                   "all gone: it fetched one, and says from whom", group.news(lost)[-2000:])
+                   "all gone: it fetched one, and reports the sender", group.news(lost)[-2000:])
     scenario.say(f"all gone: {got}")
     scenario.check(f"to replica {lost}: " in group.said(giver) and "gave checkpoint" in
-                   group.said(giver), "all gone: who gave it says so", group.said(giver)[-2000:])
-    h.wait_until(lambda: served(clients) or True, 30, "clients go on")
+                   group.said(giver), "all gone: the sender reports it", group.said(giver)[-2000:])
+    h.wait_until(lambda: served(clients) or True, 30, "clients continue")
     leads(scenario, group, lost, clients, "all gone")
 
 
@@ -152,23 +153,23 @@ def parts(group, number):
 
 
 def arrived(group, number):
-    """Bytes of a part."""
+    """Bytes of a partial checkpoint."""
     return sum(f.stat().st_size for p in parts(group, number) for f in p.glob("*.pack"))
 
 
 def break_off(scenario, group, receiver_dies, what):
-    """The sender's process dies after the first piece; before it is tried again one of the two
-    nodes is killed. Who began with nothing; None: the other was faster."""
+    """The sender's process dies after the first piece; before the next attempt one of the two nodes
+    is killed. Returns the replica that began with nothing; None: the other was faster."""
     leader, (giver, lost) = others(group)
     checkpoint(group, giver)
-    shutil.rmtree(group.checkpoints(leader), ignore_errors=True)   # nobody else has any
+    shutil.rmtree(group.checkpoints(leader), ignore_errors=True)   # no other replica has any
     group.kill(lost)
     group.wipe(lost)
     fault = group.fault(giver, "send.piece")
     group.start(lost)
     h.wait_until(lambda: not fault.exists(), 60, f"{what}: the sender's process dies")
     h.wait_until(lambda: arrived(group, lost) > 0 or fetched(group.news(lost)), 30,
-                 f"{what}: something has arrived")
+                 f"{what}: some bytes have arrived")
     victim = lost if receiver_dies else giver
     group.kill(victim)
     found = arrived(group, lost) > 0
@@ -194,21 +195,22 @@ def interrupted(scenario, group, clients, receiver_dies):
     scenario.check(" MB were already here" in group.news(lost),
                    f"{what}: it goes on where it stopped",
                    group.news(lost)[-2000:])
-    scenario.check(not parts(group, lost), f"{what}: nothing is left of it")
+    scenario.check(not parts(group, lost), f"{what}: no partial checkpoint is left")
 
 
 def far_behind(scenario, group, clients):
-    """While it runs: what it misses leaves the others' logs; nobody has a checkpoint behind it."""
+    """While it runs, its missing entries leave the others' logs, and no replica has a checkpoint
+    after them."""
     _, (_, lost) = others(group)
     node = group.nodes[lost]
     before = len(group.said(lost))
     os.kill(node.pid, signal.SIGSTOP)
-    for _ in range(4):   # what was written to it before it was given up is not lost to it
+    for _ in range(4):   # it still has what was written to it before it was given up
         overrun(group)
     served(clients)
     os.kill(node.pid, signal.SIGCONT)
     h.wait_until(lambda: "this replica begins again" in group.said(lost)[before:], 60,
-                 "it restarts by itself")
+                 "it restarts automatically")
     said = group.said(lost)[before:]
     scenario.check("have left the logs of the others" in said and len(fetched(said)) == 1,
                    "far behind: it fetches one while it runs, and restarts", said[-2000:])
@@ -225,9 +227,9 @@ def nobody_has_any(scenario, group, clients):
     for i in group.live():
         shutil.rmtree(group.checkpoints(i), ignore_errors=True)
     group.start(lost)
-    recovers(scenario, group, lost, "nobody has any")
+    recovers(scenario, group, lost, "no checkpoint anywhere")
     scenario.check(any(f"replica {lost} " in group.said(i) and "takes a checkpoint" in group.said(i)
-                       for i in group.live()), "nobody has any: who leads had one taken",
+                       for i in group.live()), "no checkpoint anywhere: the leader had one taken",
                    repr({i: group.said(i)[-800:] for i in group.live()}))
     scenario.check("as a replica that lost its memory" in group.said(lost),
                    "nobody has any: it does not take itself for new", group.said(lost)[-2000:])
@@ -240,18 +242,19 @@ def newest(group, number):
 
 
 def keep_one(scenario, group):
-    """Another group's, for on_disk(): of the same program, and of a later view and entry."""
+    """Another group's checkpoint, for on_disk(): of the same program, and of a later view and
+    entry."""
     for _ in range(LATER_VIEWS):
         group.lead(others(group)[1][0], 60)
     taker = others(group)[1][0]
     checkpoint(group, taker)
     one = newest(group, taker)
-    h.wait_until((one / "verified").exists, 30, "it was read back")
+    h.wait_until((one / "verified").exists, 30, "the checkpoint was verified")
     return pathlib.Path(shutil.copytree(one, scenario.work / "foreign" / one.name))
 
 
 def in_memory(scenario):
-    """A checkpoint of the group, which the caller keeps."""
+    """Returns a checkpoint of the group, which the caller keeps."""
     port = h.free_port()
     with Apart(scenario, h.redis_program(port), port=port,
                group={"checkpoint_every_s": 0, "checkpoint_log_mb": 0, "ring_mb": RING_MB,
@@ -272,7 +275,7 @@ def in_memory(scenario):
 
 
 def on_disk(scenario, foreign):
-    """Stores that were cut: a host that lost its own begins at another's checkpoint, and takes
+    """Stores that were cut: a host that lost its store begins at another's checkpoint. It takes
     none of another group, which the others have as well."""
     port = h.free_port()
     sent, told = set(), set()
@@ -303,7 +306,7 @@ def on_disk(scenario, foreign):
                            f"on disk, {name}: and none of another group")
         scenario.check(any(f"replica {lost} needs a checkpoint" in group.said(i)
                            for i in group.live()),
-                       "on disk, nobody has any: who leads had one taken")
+                       "on disk, no checkpoint anywhere: the leader had one taken")
         found = held(group)
         wrong = [i for i in told if found[i] != 1]
         scenario.check(not wrong, f"on disk: {len(told)} acknowledged ids exactly once", wrong[:5])

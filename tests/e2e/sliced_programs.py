@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The programs of tests/interpose behave the same when time slices end everywhere in them.
-
 GOAL    A program that takes a turn at the end of a slice, wherever it computes (in a handler, in a
-        child of fork or vfork, on another stack, before a longjmp, holding a robust mutex), gives
-        the result that it gives without slices.
-METHOD  Each program of tests/interpose, traps/ and posix/ runs under crane-solo with slices of
-        50 us at the points that _points.py finds in it, which weigh so much that slices end after
-        a few calls and turns of outer loops (--full: and after three passages of any point).  It
-        runs undisturbed and perturbed.  --kind steps: slices that end after 2000 instructions, each
-        of which is stepped over, as near the end of a slice that a branch counter counts.
+child of fork or vfork, on another stack, before a longjmp, holding a robust mutex), gives the same
+result as without slices.
+METHOD  Each program of tests/interpose, traps/ and posix/ runs under crane-solo with slices of 50
+us at the points that _points.py finds in it, with weights so high that slices end after a few calls
+and turns of outer loops (--full: and after three passages of any point). It runs undisturbed and
+perturbed. --kind steps: slices that end after 2000 instructions, each of which is single-stepped,
+as a branch counter does near the end of a slice.
 CHECKS  Exit status and output are those of .expect, or of a run without slices; output, schedule
-        hash and number of slices do not depend on the perturbation.  SKIPPED and ANY_OUTPUT name
-        the programs for which one of these cannot hold, and say why.
+hash and number of slices do not depend on the perturbation. SKIPPED and ANY_OUTPUT name the
+programs for which one of these cannot hold, with the reason.
 """
 import argparse
 import concurrent.futures
@@ -32,18 +31,18 @@ sys.path.append(str(ROOT / "tests"))
 import steering  # noqa: E402  pylint: disable=wrong-import-position
 
 SLICE_US, STEPS_US, SEED, SECONDS, AT_ONCE = 50, 5, 7, 30, 2
-STUCK = 90  # crane-solo's: too long without a turn
-# Weights in picoseconds: of calls, of loops, of loops with none within.
+STUCK = 90  # seconds; crane-solo's limit without a turn
+# Weights in picoseconds: of calls, of loops, of innermost loops.
 WEIGHTS = {"usual": (20_000_000, 20_000_000, 50_000), "full": (20_000_000, 20_000_000, 20_000_000)}
 SKIPPED = {
-    "branch_slices": "it has slices of its own (branch_slices.py)",
-    "restored": "the entry of each slice restores what the program takes away from itself",
+    "branch_slices": "it sets its own slices (branch_slices.py)",
+    "restored": "the entry of each slice restores what the program removes",
     "stray_thread": "it computes until a thread outside of the schedule has written",
     "tsc_beside_strays": "it looks for jumps at its RDTSC, and there is none before a point's",
     "tsc_in_threads": "the same",
 }
 ANY_OUTPUT = {
-    "file_numbers": "it prints virtual times, which the slices' entries carry on",
+    "file_numbers": "it prints virtual times, which the slices' entries advance",
     "host_values": "it prints virtual time and random numbers of a thread",
     "preinit": "it prints virtual time",
     "soft_barrier_points_off": "it prints the order of its threads, which slices change",
@@ -51,7 +50,7 @@ ANY_OUTPUT = {
     "tsc_takes_turns": "it prints a number of turns",
     "virtual_random": "it prints virtual times and the order of its threads",
 }
-# They pass over many bytes or rounds one by one: no slices of three passages.
+# They pass many bytes or rounds one by one: not run with slices of three passages.
 TOO_LONG = {"cond_waiter_is_not_starved", "file_rules", "io_pipe", "io_sendfile",
             "pipe_holds_more_than_it_has_room_for", "pipe_small_writes_stay_whole",
             "tcp_between_processes"}
@@ -91,7 +90,7 @@ def wanted_of(source, solo, tail):
 
 
 def examine(out, source, program, kind):
-    """(what is wrong or "", how many slices ended)"""
+    """(an error text or "", how many slices ended)"""
     say = steering.words_of(source)
     solo = [str(out / "crane-solo"), "--hash", *shlex.split(say.get("solo", ""))]
     tail = [str(program), *shlex.split(say.get("args", ""))]
@@ -121,7 +120,7 @@ def examine(out, source, program, kind):
 
 
 def examine_library(out):
-    """What is wrong, or "": a library that is loaded again is sliced again."""
+    """An error text, or "": a library that is loaded again is sliced again."""
     counts = []
     with tempfile.NamedTemporaryFile("w", prefix="points.") as points:
         _points.write_points(out / "interpose/crane_slices_library", pathlib.Path(points.name),

@@ -2,20 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time slices: one long computation does not stop the server, and it can be stopped.
 
-Each server computes for one client while others ask. The first computation may run in one piece: it
-shows where the others are sliced. Then a light request is answered again and again while one
-computes, and what ends a long computation natively (a timer, a limit, another session) ends it
-here, at the same place on all replicas: their outputs and schedules are equal.
+Each server computes for one client while other clients send requests. The first computation may run
+in one piece: it shows where the next ones are sliced. Then a light request is answered repeatedly
+during a computation. Events that natively end a long computation (a timer, a limit, another
+session) end it under Crane, at the same place on all replicas: their outputs and schedules are
+equal.
 """
 import _computing as c
 import _harness as h
 
-LIGHT = 3   # answers while one computes: natively hundreds, in one piece one at most
-TRIES = 10  # computations, on a machine on which the light requests get little of a processor
+LIGHT = 3   # answers during one computation: natively hundreds; without slices at most one
+TRIES = 10  # computations, for a machine on which the light requests get little processor time
 
 
 def answers_beside(server, first):
-    """The most answers beside one computation; raises h.Failure where that gave something else."""
+    """The most answers during one computation; raises h.Failure if that gave another result."""
     most = 0
     for _ in range(TRIES):
         computed, answers = c.run_beside(server.compute, server.light)

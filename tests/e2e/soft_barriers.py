@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Soft barriers without source: processes of PHP behind civetweb wait for each other before PHP's
-entry, at the same turns on three disturbed replicas; status tells what became of each point."""
+"""Soft barriers without source: PHP processes behind civetweb wait for each other before PHP's
+entry, at the same turns on three disturbed replicas; status reports the state of each point."""
 import subprocess
 
 import _harness as h
@@ -28,8 +28,8 @@ def body(scenario):
         h.wait_until(server.ready, 60, "civetweb answers")
         group.settle(60)
         before = {n: points(status)[ENTRY] for n, status in group.statuses().items()}
-        # Alone nobody fills a round: there are fewer rounds than pages only if some met.  On a
-        # crowded machine they may come too far apart: more pages then.
+        # A process alone fills no round: there are fewer rounds than pages only if some processes
+        # met. On a busy machine they may arrive too far apart; then more pages are requested.
         for tries in range(1, TRIES + 1):
             server.load(PAGES)
             group.settle(60)
@@ -46,12 +46,13 @@ def body(scenario):
                            f"replica {n}: every page came to {ENTRY}", repr(entry))
             scenario.check(0 < rounds[n] < arrivals[n], f"replica {n}: processes met there",
                            repr(entry))
-            scenario.check(none["state"] == "not found", f"replica {n}: what is not there is named",
+            scenario.check(none["state"] == "not found",
+                           f"replica {n}: a missing function is reported",
                            repr(none))
         text = subprocess.run([str(scenario.out / "crane-ctl"), "--dir", str(group.home), "status",
                                group.name], stdout=subprocess.PIPE, text=True, timeout=30).stdout
         scenario.check("soft barrier no_such_function (--soft-barrier): not found;" in text,
-                       "crane-ctl status names it", text)
+                       "crane-ctl status reports it", text)
         group.stop()
         scenario.say(scenario.check_equal(group))
         scenario.say(scenario.check_schedule(group))

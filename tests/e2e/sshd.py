@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """sshd, which sandboxes itself for each client: 50 logins with commands over three replicas, every
-third at a terminal, a kill of the leader in between; the outputs are equal, and who came back stays
-equal at `ls -i /`."""
+third at a terminal, with a kill of the leader in between. The outputs are equal, and a returned
+replica stays equal for `ls -i /`."""
 import concurrent.futures
 import os
 import signal
@@ -40,7 +40,7 @@ def ssh(scenario, port, options, command, given):
 
 
 def log_in(scenario, port, client):
-    """The status and output of a command that a client runs; it reads /etc and its own input."""
+    """Status and output of a client's command, which reads /etc and its own input."""
     if client % 3 == 2:
         return log_in_at_terminal(scenario, port, client)
     done = ssh(scenario, port, [], f"echo through sshd {client}; ls -ia /etc | head -3; cat",
@@ -50,7 +50,8 @@ def log_in(scenario, port, client):
 
 
 def log_in_at_terminal(scenario, port, client):
-    """The same at a pseudo-terminal: its name and modes, and a line that is edited as it comes."""
+    """The same at a pseudo-terminal: its name and modes, and a line that is edited while it
+    arrives."""
     done = ssh(scenario, port, ["-tt"], "tty; stty -a; read line; echo \"it was: $line\"",
                f"type {client}x\x7f\n")
     good = "/dev/pts/" in done.stdout and "icanon" in done.stdout
@@ -59,7 +60,7 @@ def log_in_at_terminal(scenario, port, client):
 
 
 def log_in_many(scenario, port, clients):
-    """What went wrong."""
+    """The errors of all logins."""
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         said = list(pool.map(lambda c: log_in(scenario, port, c), clients))
     return [text for good, text in said if not good]
@@ -82,12 +83,13 @@ def body(scenario):
         h.wait_until(lambda: group.leader() != leader, 30, "another replica leads")
         scenario.check(not (bad := log_in_many(scenario, port, range(25, 50))),
                        "25 more are served after a kill of the leader's node", "\n".join(bad[:3]))
-        h.wait_until(lambda: group.live() == [0, 1, 2], 60, "the killed one is back")
+        h.wait_until(lambda: group.live() == [0, 1, 2], 60, "the killed replica is back")
         scenario.check(not (bad := log_in_many(scenario, port, range(50, 54))),
-                       "the one that came back serves as the others", "\n".join(bad[:3]))
+                       "the returned replica serves like the others", "\n".join(bad[:3]))
         scenario.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
         group.settle()
-    # Of the two that ran all the time: the third lacks what was put out before its checkpoint.
+    # Compares the two replicas that ran all the time: the third lacks output from before its
+    # checkpoint.
     status, text = group.diff(recordings=[n for n in range(3) if n != leader])
     scenario.check(status == 0, "the outputs are equal", text)
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replicated servers that talk to servers outside: proxies, a redis that replicates, PHP with a
-database, a mail relay, a group before another group. Eight clients ask while the leader is killed,
-stopped for two seconds and handed over. No request fails; the server outside hears each request
-once, and to the byte what the same program makes of it natively; the replicas are equal. Servers
-outside that fail give the same errors as natively."""
+"""Replicated servers that talk to outside servers: proxies, a replicating redis, PHP with a
+database, a mail relay, a group in front of another group. Eight clients send requests while the
+leader is killed, stopped for two seconds, and transfers the lead. No request fails; the outside
+server gets each request once, byte for byte as the same program sends it natively; the replicas are
+equal. Failing outside servers cause the same errors as natively."""
 import _apache
 import _installed
 import _harness as h
@@ -50,7 +50,7 @@ def haproxy_http(scenario, changes):
 
 
 def apache(scenario, changes):
-    """mod_proxy, whose pool keeps connections to the server outside."""
+    """mod_proxy, whose pool keeps connections to the outside server."""
     h.need("apache2")
     backend, port = o.Web(), h.free_port()
     work = scenario.work / "apache"
@@ -130,7 +130,7 @@ cert = {certificate}
 
 
 def stunnel(scenario, changes):
-    """Ends TLS; a thread for each client."""
+    """Terminates TLS; a thread for each client."""
     h.need("stunnel4", "openssl")
     backend, port = o.Web(), h.free_port()
     work = scenario.work / "stunnel"
@@ -150,7 +150,7 @@ STORIES = {f.__name__: f for f in (
 
 
 def changes_of(scenario, number):
-    """Quickly: two kinds, others in the next story."""
+    """In a quick run two kinds per story, different ones in the next story."""
     if scenario.full or scenario.options.kinds:
         return scenario.options.kinds or KINDS, scenario.options.rounds or 5
     return [KINDS[(2 * number + i) % len(KINDS)] for i in range(2)], scenario.options.rounds or 1
@@ -166,7 +166,7 @@ def body(scenario):
             scenario.say(f"{name} is over")
         except h.CannotRun as cause:
             missing.append(str(cause))
-        except h.Failure as failure:   # the others are worth their while
+        except h.Failure as failure:   # the other stories still run
             scenario.check(False, name, str(failure))
     if missing:
         raise h.CannotRun("; ".join(missing))
@@ -175,5 +175,5 @@ def body(scenario):
 if __name__ == "__main__":
     h.tell("stories", body,
            kinds={"nargs": "*", "choices": KINDS, "help": "only these changes"},
-           servers={"nargs": "*", "choices": sorted(STORIES), "help": "only these"},
+           servers={"nargs": "*", "choices": sorted(STORIES), "help": "only these servers"},
            rounds={"type": int, "help": "of each change"})

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Storms of faults: the next one comes as soon as status says that it is survivable, and sometimes
-before, while clients that know their answers ask on.
+"""Storms of faults: the next fault comes as soon as status calls it survivable, and sometimes
+earlier, while clients that know the right answers keep sending requests.
 
-GOAL: one more fault, while the last one is being repaired, costs no client more than a moment, and
-status knows beforehand whether it will.
-METHOD: kinds, victims and moments are chosen by a seed, which is printed; `--seed n` repeats them.
-Three replicas each of redis, apache2, PostgreSQL with durability disk, and nginx before a server
-outside. A poller asks `crane-ctl status` all the time.
-CHECKS: no wrong or missing answer; three of three in the end, equal, without an alarm. --full: no
-client waits for longer than a second where status had called the fault survivable, else not longer
-than two seconds behind the return of a majority; status never says `serving` to a client that has
-waited for 300 ms. A run of `make test` prints these waits, and judges none.
+GOAL: one more fault, while the last one is being repaired, delays no client by more than a moment,
+and status knows beforehand whether it will.
+METHOD: a seed chooses kinds, victims and moments. The seed is printed; `--seed n` repeats them.
+Three replicas each of redis, apache2, PostgreSQL with durability disk, and nginx before an outside
+server. A poller runs `crane-ctl status` all the time.
+CHECKS: no wrong or missing answer; three of three at the end, equal, without an alarm. --full: no
+client waits longer than a second if status had called the fault survivable, and otherwise no longer
+than two seconds after a majority returns; status never reports `serving` to a client that has
+waited for 300 ms. `make test` prints these waits without judging them.
 """
 import contextlib
 import dataclasses
@@ -35,20 +35,20 @@ from server_tls import make_certificate
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "eval/measure"))
 from session import machine  # noqa: E402
 
-# What `make test` has of all this. A rule that the product keeps from now on widens it.
+# The part that `make test` runs. Extend it for each further rule that the product keeps.
 CORE_SERVERS = ("redis", "apache2")
 CORE_KINDS = ("kill node", "kill server", "kill both", "stop node 0.2 s", "transfer", "checkpoint")
 CORE_FAULTS = 12         # for each server
 CORE_EARLY = 0.0
-MINUTES = 30             # of each server, --full
+MINUTES = 30             # for each server, --full
 EARLY = 0.2              # the share of faults that do not wait for status
-EARLY_SECONDS = 1.0      # after the fault before, at most
-NOTICED_SECONDS = 0.3    # what status said earlier does not know of the last fault
-LOST_WITHIN = 0.5        # a majority that a fault took is gone by then
+EARLY_SECONDS = 1.0      # after the previous fault, at most
+NOTICED_SECONDS = 0.3    # earlier status output does not know the last fault
+LOST_WITHIN = 0.5        # a majority that a fault removed is gone by then
 KEPT_SECONDS = 0.1       # shorter waits are not kept in the raw data
 PATIENCE = 180           # until status calls the next fault survivable, and clients are answered
 DOWNLOAD_MB = 32
-TOLD = 4                 # of each kind of trouble, in words
+TOLD = 4                 # of each kind of trouble, as text
 
 
 # --- servers ------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ class Redis:
 
 
 def large_file(pages):
-    """Makes it; its digest."""
+    """Creates it; returns its digest."""
     line, digest = bytes(i * 7 % 251 for i in range(1 << 20)), hashlib.sha256()
     with open(pages / "large.bin", "wb") as out:
         for i in range(DOWNLOAD_MB):
@@ -132,11 +132,11 @@ class Nginx:
         return [c.Proxied(self.port, n) for n in range(4)]
 
     def verify(self):
-        """What the server outside heard: each request once, whole."""
+        """The outside server got each request once, complete."""
         heard = self.outside.take_heard()
         heard.pop("/load", None)
         twice = [path for path, times in heard.items() if times != 1]
-        return ([f"heard twice: {twice[:5]}"] if twice else []) + \
+        return ([f"received twice: {twice[:5]}"] if twice else []) + \
             [f"cut off: {broken[:80]!r}" for broken in self.outside.broken[:3]]
 
 
@@ -146,7 +146,7 @@ SERVERS = {kind.name: kind for kind in (Redis, Apache, Postgres, Nginx)}
 # --- a storm ------------------------------------------------------------------------------------
 
 class Storm:
-    """One server's."""
+    """The storm of one server."""
 
     def __init__(self, scenario, group, server, random_, early):
         self.scenario, self.group, self.server = scenario, group, server
@@ -160,22 +160,22 @@ class Storm:
         return moment - self.began
 
     def survivable(self, losses):
-        """What status said when it called so many losses survivable."""
+        """The status output that called this many losses survivable."""
         def says():
             said = self.poller.last(self.done[-1].at + NOTICED_SECONDS if self.done else 0)
             return said if said and said.serving and said.may_lose >= max(losses, 1) else None
         try:
-            said = h.wait_until(says, PATIENCE, f"status says that {self.group.name} may lose a "
+            said = h.wait_until(says, PATIENCE, f"status reports that {self.group.name} can lose a "
                                                 "replica again")
         except h.Failure as failure:
-            raise h.Failure(f"{failure}; it says: {self.last_words()}") from None
+            raise h.Failure(f"{failure}; status: {self.last_words()}") from None
         if self.done and self.done[-1].whole is None:
             self.done[-1].whole = said.end
         return said
 
     def last_words(self):
         said = self.poller.last()
-        return said.text if said else "status said nothing"
+        return said.text if said else "no status output"
 
     def one(self, kind):
         """The next fault, of this kind."""
@@ -184,7 +184,7 @@ class Storm:
             time.sleep(pause)   # no condition: the moment is the fault
             said = self.poller.last(self.done[-1].at + NOTICED_SECONDS)
         else:
-            said = self.survivable(1)   # two at once wait for status, too, and are not survivable
+            said = self.survivable(1)  # two at once wait for status, too, and are not survivable
         good = bool(said and said.serving and said.may_lose >= kind.losses)
         fault = v.Fault(kind.name, "", time.monotonic(), good, said.text if said else "unknown")
         self.done.append(fault)
@@ -196,7 +196,7 @@ class Storm:
               flush=True)
 
     def blow(self, names, count, seconds):
-        """Faults of these kinds until there are so many, or the time is over."""
+        """Faults of these kinds until there are this many, or the time is over."""
         known = kinds(self.faults)
         self.crowd.start()
         self.crowd.progress(60, f"{self.server.name}: every client is served")
@@ -206,14 +206,14 @@ class Storm:
             self.one(known[self.random.choice(names)])
 
     def calm_down(self):
-        """Until all is as it was before the first fault."""
+        """Waits until all is as before the first fault."""
         self.faults.end()
         self.survivable(1)
         self.crowd.progress(PATIENCE, f"{self.server.name}: every client is answered again")
         all_back(self.group, PATIENCE)
 
     def end(self):
-        """The poller's and the clients' notes are whole afterwards."""
+        """Afterwards the poller's and the clients' notes are complete."""
         end = time.monotonic()
         self.faults.end()
         for one in (self.poller, self.majority):
@@ -238,7 +238,8 @@ def in_words(storm, fault):
 
 
 def tell(scenario, storm, waits, end):
-    """Prints and, in full, judges waits and status; the storm's notes for the raw data."""
+    """Prints and, with --full, judges waits and status; returns the storm's notes for the raw
+    data."""
     name = storm.server.name
     slow = v.judge(storm.done, waits, end)
     lies = v.contradictions(storm.poller.said, waits, end)
@@ -247,7 +248,7 @@ def tell(scenario, storm, waits, end):
     for fault in slow[:TOLD]:
         print("  slow: " + in_words(storm, fault))
     for wait, said in lies[:TOLD]:
-        print(f"  status said `{said.text}` {said.begin - wait.asked:.2f} s into a wait of "
+        print(f"  status reported `{said.text}` {said.begin - wait.asked:.2f} s into a wait of "
               f"{wait.until(end) - wait.asked:.2f} s of {wait.client}, at "
               f"{storm.since(wait.asked):.1f} s")
     answers = sum(client.done for client in storm.crowd.clients)
@@ -258,7 +259,7 @@ def tell(scenario, storm, waits, end):
     if scenario.full:
         scenario.check(not slow, f"{name}: no client waited longer than the fault allows",
                        told([in_words(storm, fault) for fault in slow]))
-        scenario.check(not lies, f"{name}: status never called a group serving whose client "
+        scenario.check(not lies, f"{name}: status never called a group serving while its client "
                        "waited", f"{len(lies)} times")
     return {"faults": [dataclasses.asdict(f) | {
                 "at": storm.since(f.at),
@@ -271,10 +272,10 @@ def tell(scenario, storm, waits, end):
 
 
 def equal(scenario, storm):
-    """Clients have stopped: what they and the replicas know at the end."""
+    """Clients have stopped: compares what they and the replicas know at the end."""
     group, name = storm.group, storm.server.name
     problems = storm.crowd.verify() + getattr(storm.server, "verify", list)()
-    scenario.check(not problems, f"{name}: the server holds what was acknowledged", told(problems))
+    scenario.check(not problems, f"{name}: the server has all acknowledged data", told(problems))
     said = group.settle(60)
     alarms = [s["verified"]["alarm"] for s in said.values() if s["verified"]["alarm"]]
     scenario.check(len(said) == 3 and not alarms, f"{name}: three of three, equal, no alarm",
@@ -288,7 +289,7 @@ def one_server(scenario, kind, seed, names, count, seconds, early):
     work = scenario.work / kind.name
     work.mkdir()
     work.chmod(0o755)
-    # A text, so that servers of one seed differ, and the same one each time.
+    # A text, so that servers with one seed differ, each the same in every run.
     server = kind(scenario, work, seed)
     with h.Group(scenario, server.program, port=server.port, options=server.options) as group:
         storm = Storm(scenario, group, server, random.Random(f"{seed} {kind.name}"), early)
@@ -299,8 +300,8 @@ def one_server(scenario, kind, seed, names, count, seconds, early):
         except h.Failure as failure:
             broke = str(failure)
             group.explain()
-        except (SystemExit, KeyboardInterrupt) as told_to:   # what was seen so far is told
-            broke, ended = "told to end", told_to
+        except (SystemExit, KeyboardInterrupt) as told_to:   # what was seen so far is printed
+            broke, ended = "interrupted", told_to
         waits, end = storm.end()
         storm.crowd.stop(5 if broke else 60)
         scenario.check(not broke, f"{kind.name}: three of three after {len(storm.done)} faults, "
@@ -319,12 +320,12 @@ def one_server(scenario, kind, seed, names, count, seconds, early):
 
 
 def chosen(options, name, core, every, full):
-    """Names that an option gives, by commas; else those of this size."""
+    """The names that an option lists, separated by commas; otherwise those of this test size."""
     given = getattr(options, name)
     names = given.split(",") if given else [*(every if full else core)]
     unknown = [n for n in names if n not in every]
     if unknown:
-        raise h.Failure(f"--{name}: {unknown[0]} is none of {', '.join(every)}")
+        raise h.Failure(f"--{name}: {unknown[0]} is not among {', '.join(every)}")
     return names
 
 
@@ -352,10 +353,10 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("storm", body, seed={"type": int, "default": 0, "help": "of an earlier run"},
+    h.tell("storm", body, seed={"type": int, "default": 0, "help": "from an earlier run"},
            servers={"default": "", "help": f"some of {','.join(SERVERS)}"},
-           kinds={"default": "", "help": "of faults, by commas"},
-           faults={"type": int, "default": 0, "help": "of each server"},
-           minutes={"type": float, "default": MINUTES, "help": "of each server, with --full"},
+           kinds={"default": "", "help": "of faults, separated by commas"},
+           faults={"type": int, "default": 0, "help": "for each server"},
+           minutes={"type": float, "default": MINUTES, "help": "for each server, with --full"},
            early={"type": float, "default": None,
                   "help": "the share of faults that do not wait for status"})

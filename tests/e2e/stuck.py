@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A server whose threads wait for each other for ever: its status and node.log say which thread
-waits for what, on all replicas.  While it waits for its first client nothing is said."""
+"""A server whose threads wait for each other forever: its status and node.log report which thread
+waits for what, on all replicas. While it waits for its first client, nothing is reported."""
 import socket
 
 import _harness as h
@@ -19,18 +19,18 @@ def body(scenario):
         h.wait_until(lambda: all(s and s["applied"] > 0 for s in group.statuses().values()), 30,
                      "the server runs")
         scenario.check(all("go on" not in why(group, n) for n in range(3)),
-                       "who waits for a client is not stuck")
+                       "a server that waits for a client is not stuck")
         with socket.create_connection(("127.0.0.1", port), 20) as client:
             client.settimeout(20)
             scenario.check(client.recv(6) == b"hello\n", "the client is served")
             h.wait_until(lambda: all("go on" in why(group, n) for n in range(3)), 30,
-                         "each replica says that no thread can go on")
+                         "each replica reports that no thread can continue")
         text = why(group, 0)
         scenario.check("waits in pthread_mutex_lock" in text and "called at 0x" in text,
                        "the status names a thread, its call and its place", text)
         logs = [(group.dir / f"r{n}" / "node.log").read_text() for n in range(3)]
         lines = [[l for l in log.splitlines() if "can go on: thread" in l] for log in logs]
-        scenario.check(all(len(l) == 2 for l in lines), "node.log names both, once",
+        scenario.check(all(len(l) == 2 for l in lines), "node.log names both threads, once",
                        "\n".join(map(str, lines)))
         scenario.say(text)
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A port that is taken on the host: a group that has no other does not start with it, and a server
-that opens it later gets bind's error on all replicas. Ports that no --publish names are the
-server's own."""
+"""A port that another process uses on the host: a group that needs it does not start, and a server
+that opens it later gets bind's error on all replicas. A port that no --publish names belongs to the
+server alone."""
 import contextlib
 import errno
 import os
@@ -15,7 +15,7 @@ import _harness as h
 PORT_TAKEN = 105
 FIRST_CHOSEN = 32768
 TRANSFERS = 150
-# Like FTP in passive mode: a port of its own for each client, named to it by another connection.
+# Like FTP in passive mode: a separate port for each client, announced on another connection.
 CHOOSES = """
 import socket, sys
 control = socket.create_server(("0.0.0.0", int(sys.argv[1])))
@@ -51,13 +51,13 @@ def at_start(scenario, taken):
         said = h.tail(group.log)
         scenario.check(status == PORT_TAKEN, f"at the start: status {PORT_TAKEN}", str(status))
         scenario.check(f"cannot listen on port: {taken}" in said or f"port {taken}" in said,
-                       "it names the port", said)
+                       "crane-run names the port", said)
     finally:
         group.kill_all()
 
 
 def refused(client, port):
-    """Whether the server says that it cannot have the port."""
+    """Whether the server reports that it cannot open the port."""
     try:
         client("CONFIG", "SET", "port", str(port))
     except h.Failure as answer:
@@ -75,7 +75,7 @@ def serves(port):
 
 
 def check_taken(scenario, port, taken, when):
-    """As natively: an error, the old port goes on, and a free port can be had."""
+    """As natively: an error, the old port continues to work, and a free port can be opened."""
     client = h.Redis(port, 20)
     scenario.check(refused(client, taken), f"{when}: redis gives the error of a taken port")
     scenario.check(client("CONFIG", "GET", "port")[1] == str(port).encode(),
@@ -114,7 +114,7 @@ def alone(scenario, taken):
 
 
 def one_of_two(scenario, taken):
-    """Another port serves: what is taken is said once, and the group goes on."""
+    """Another port serves: the taken port is reported once, and the group continues."""
     port = h.free_port()
     conf = scenario.work / "nginx.conf"
     conf.write_text(NGINX.format(port=port, taken=taken, work=scenario.work))
@@ -122,20 +122,21 @@ def one_of_two(scenario, taken):
         scenario.check(h.http(port, b"GET / HTTP/1.0\r\n\r\n").endswith(b"served"),
                        "one of two ports is taken: the other serves")
         said = group.log.read_text().count(f"cannot listen on port: {taken}")
-        scenario.check(said == 1, "and the taken one is said once", h.tail(group.log))
+        scenario.check(said == 1, "the taken port is reported once", h.tail(group.log))
 
 
 def not_published(scenario, taken):
-    """A port that no --publish names: the server has it, whoever has it on the machine."""
+    """The server can open a port that no --publish names, even if a process on the machine uses
+    it."""
     port = h.free_port()
     with h.Group(scenario, h.redis_program(port), port=port,
                  options=["--publish", str(port)]) as group:
         client = h.Redis(port, 20)
         scenario.check(client("CONFIG", "SET", "port", str(taken)) == "OK",
-                       "not published: redis has the port though it is taken on the machine")
+                       "not published: redis opens the port though it is taken on the machine")
         h.wait_until(lambda: f"port {taken}, which no --publish names" in group.log.read_text(),
-                     20, "the group says that clients do not reach it")
-        scenario.check(True, "and the group says that clients do not reach it")
+                     20, "the group reports that clients do not reach it")
+        scenario.check(True, "the group reports that clients do not reach it")
         client("CONFIG", "SET", "port", str(port))
         client.close()
         serves(port)
@@ -145,12 +146,12 @@ def not_published(scenario, taken):
 
 
 def chosen(scenario):
-    """Ports that the server leaves to the kernel (FTP's for data): free on the machine as well,
-    open when it names them, and few in all."""
+    """The kernel chooses the server's ports (FTP's for data): they are free on the machine as well,
+    open when the server announces them, and few in all."""
     with contextlib.ExitStack() as owners:
         for number in range(FIRST_CHOSEN, FIRST_CHOSEN + 4):
             owner = owners.enter_context(socket.socket())
-            with contextlib.suppress(OSError):   # it is taken without us
+            with contextlib.suppress(OSError):   # another process has it
                 owner.bind(("0.0.0.0", number))
                 owner.listen(1)
         port = h.free_port()
@@ -158,8 +159,9 @@ def chosen(scenario):
             transfer(port, transfer(port))
             for _ in range(TRANSFERS):
                 if transfer(port, transfer(port)) != "done":
-                    scenario.check(False, "a port that the server chose is open once it names it")
-            scenario.check(True, "a port that the server chose is open once it names it")
+                    scenario.check(False,
+                                   "a port that the server chose is open once it announces it")
+            scenario.check(True, "a port that the server chose is open once it announces it")
             held = len(os.listdir(f"/proc/{group.process.pid}/fd"))
             scenario.check(held < TRANSFERS, f"{TRANSFERS} such ports leave few descriptors",
                            str(held))
@@ -167,7 +169,7 @@ def chosen(scenario):
 
 
 def transfer(port, to=None):
-    """What the server says at the port, or at the one that it named."""
+    """The server's answer at the port, or at the port that it announced."""
     with socket.create_connection(("127.0.0.1", int(to or port)), 20) as client:
         return client.makefile().read()
 

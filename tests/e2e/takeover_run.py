@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""crane-run is killed under load and started again over the living group; killed with all nodes but
-one, it leaves clients that wait, and status says so; nodes that have the server's sockets are
-stopped while a new crane-run wants them; a group whose processes were all killed is gone on with;
-another command is refused; --stop ends what nobody supervises.
+"""crane-run is killed under load and restarted over the living group. Killed together with all
+nodes but one, it leaves waiting clients, and status reports them. Nodes that hold the server's
+sockets are stopped while a new crane-run needs them. A group whose processes were all killed
+continues. Another command is refused. --stop ends a group without crane-run.
 """
 import json
 import os
@@ -22,10 +22,11 @@ def kill_crane_run(group):
 
 
 def start_again(group):
-    """The same command; until the new crane-run has written its state, whether it serves or not."""
+    """Runs the same command; waits until the new crane-run has written its state, serving or
+    not."""
     group.launch()
     h.wait_until(lambda: (group.state() or {}).get("pid") == group.process.pid, 20,
-                 "the new crane-run tells its state")
+                 "the new crane-run reports its state")
 
 
 def run(group, *words):
@@ -44,16 +45,18 @@ def living(scenario, group, port):
         load.progress()
         status, text = control(group, "status", group.name)
         scenario.check(status == 1 and "no crane-run supervises this group" in text
-                       and "--stop" in text, "crane-ctl status says that none supervises it", text)
+                       and "--stop" in text,
+                       "crane-ctl status reports that no crane-run supervises it", text)
         words = group.command()[1:] + ["--maxmemory", "100mb"]
         status, text = run(group, *words)
         scenario.check(status == 111 and '"--maxmemory" is new' in text and "--stop" in text,
-                       "another command is refused, and says what differs", f"{status}: {text}")
+                       "another command is refused, and the difference is named",
+                       f"{status}: {text}")
         start_again(group)
         scenario.check({s["view"] for s in group.statuses().values()} == views,
-                       "the leader leads on: no client notices", group.brief())
+                       "the leader continues to lead: no client notices", group.brief())
         scenario.check({n: group.replica(n)["node_pid"] for n in range(3)} == before,
-                       "it took the living nodes over", group.brief())
+                       "it took over the running nodes", group.brief())
         victim = next(n for n in range(3) if n != group.leader())
         for what in ("drain", "resume"):
             status, text = control(group, "replica", what, str(victim), group.name)
@@ -61,7 +64,7 @@ def living(scenario, group, port):
         all_back(group)
         kill(pids_of(group, "node", [victim]))
         all_back(group)
-        # One is lost while nobody supervises.
+        # One replica is lost while no crane-run supervises.
         kill_crane_run(group)
         kill(pids_of(group, "node", [victim]))
         load.progress()
@@ -75,7 +78,7 @@ def living(scenario, group, port):
 
 
 def one_left(scenario, group, port, who):
-    """crane-run and two of three nodes are killed: clients wait, and go on when it is back."""
+    """crane-run and two of three nodes are killed: clients wait, and continue when it is back."""
     what = f"{who} alone is left, without crane-run"
     leader = group.leader()
     left = leader if who == "the leader" else (leader + 1) % 3
@@ -91,19 +94,19 @@ def one_left(scenario, group, port, who):
     def told():
         status, text = control(group, "status", group.name)
         return status == 2 and why in text
-    h.wait_until(told, 20, f"{what}: status says that clients wait, and until when: "
+    h.wait_until(told, 20, f"{what}: status reports that clients wait, and until when: "
                            f"{control(group, 'status', group.name)}")
     status, text = control(group, "status", group.name)
     scenario.check("unsupervised" in text and " ".join(group.program[:2]) in text
                    and "refused" not in text,
-                   f"{what}: it names the command, and nothing is said to be refused", text)
+                   f"{what}: it names the command, and reports no refusal", text)
     said = json.loads(control(group, "status", group.name, "-o", "json")[1])
     scenario.check(said["no_quorum"] == why and said["supervised"] is False,
-                   f"{what}: so do programs hear it", said)
+                   f"{what}: the JSON reports it, too", said)
     client.send("INCR", "one left")
     start_again(group)
     scenario.check(client.answer() == before + 1,
-                   f"{what}: the waiting client's connection goes on")
+                   f"{what}: the waiting client's connection continues")
     client.close()
     all_back(group)
     status, text = control(group, "status", group.name)
@@ -113,9 +116,9 @@ def one_left(scenario, group, port, who):
 
 
 def others_do_not_answer(scenario, group, port):
-    """A replica that begins anew asks for the server's port while the nodes that have its socket
-    are stopped, and have not handed it over: it cannot be opened anew, and the group does not end
-    for that (ADOPT-1)."""
+    """A restarted replica requests the server's port while the nodes that have its socket are
+    stopped and have not handed it over. The port cannot be opened again, and the group does not end
+    because of that (ADOPT-1)."""
     leader = group.leader()
     lost = (leader + 1) % 3
     nodes = [group.replica(n)["node_pid"] for n in range(3) if n != lost]
@@ -125,26 +128,26 @@ def others_do_not_answer(scenario, group, port):
         start_again(group)
         h.wait_until(lambda: group.process.poll() is not None or
                      (group.replica(lost)["server_pid"] or 0) > 0, 60,
-                     "crane-run knows that server: it heard before that the node wants the port")
+                     "crane-run knows that server: the node's request for the port came before")
     all_back(group)
     h.wait_until(lambda: control(group, "leader", "transfer", group.name, "--to",
                                  str(lost))[0] == 0, 30, "that replica leads")
-    client = h.Redis(port, 30)   # by the socket that it was handed
+    client = h.Redis(port, 30)   # through the socket that it was handed
     scenario.check(client("PING") == "PONG", "the nodes with the port's socket are stopped while "
-                   "another one asks for the port: it has it afterwards")
+                   "another one requests the port: it has it afterwards")
     client.close()
     group.remember(group.state())
     group.settle()
 
 
 def dead(scenario, group, port):
-    """Power is not lost, but every process is."""
+    """The machine keeps its power, but every process is killed."""
     from_zero(port)
     with h.Load(port) as load:
         load.progress()
         kill_crane_run(group)
         kill(pids_of(group, "node", range(3)))
-        # But for those that hold the clients' sockets for the next nodes.
+        # Except those that keep the clients' sockets for the next nodes.
         h.wait_until(lambda: not any(h.alive(pid) for pid in group.known
                                      if h.name_of(pid) != "crane-sockets"), 20,
                      "all processes have ended")
@@ -169,7 +172,7 @@ def body(scenario):
         dead(scenario, group, port)
         kill_crane_run(group)
         status, text = run(group, "--stop", "--name", group.name, "--dir", str(group.home))
-        scenario.check(status == 0, "crane-run --stop ends what none supervises",
+        scenario.check(status == 0, "crane-run --stop ends a group that no crane-run supervises",
                        f"{status}: {text}")
         h.wait_until(lambda: not group.leftovers() and not os.path.exists(group.dir), 20,
                      f"nothing is left: {group.leftovers()}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a replica recovers by, and that status says so: the processes as they were, a new server
-on the files as they were, or all inputs again."""
+"""How a replica recovers, as status reports it: the same processes, a new server on the same files,
+or a replay of all inputs."""
 import contextlib
 import json
 import signal
@@ -11,8 +11,8 @@ import time
 import _harness as h
 from checkpoints import check_equal, recover, control, lead
 
-# CRIU refuses it for its message queue.  Its number is in memory, and in its file when it was ended
-# in order.
+# CRIU refuses it because of its message queue. Its number is in memory, and in its file after an
+# orderly end.
 SERVER = """
 import ctypes, json, os, signal, socket, sys, time
 ctypes.CDLL(None).mq_open(b'/crane-tiers', os.O_CREAT | os.O_RDWR, 0o600, None)
@@ -36,7 +36,7 @@ finally:
 
 
 def asked(port):
-    """(number, what the server saw when it began), or None."""
+    """(number, what the server saw at its start), or None."""
     with contextlib.suppress(OSError, ValueError):
         return json.loads(h.http(port, b"?", 10))
     return None
@@ -55,18 +55,18 @@ def said(group):
 
 
 def not_allowed(scenario):
-    """CRIU refuses the server, and nothing else is allowed: a lost replica runs all inputs."""
+    """CRIU refuses the server, and no other tier is allowed: a lost replica replays all inputs."""
     port = h.free_port()
     with h.Group(scenario, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port) as group:
         for i in range(5):
             scenario.check(ask(port)[0] == i + 1, f"replay: answer {i + 1}")
         text = said(group)
         scenario.check("recovery: replay, all inputs again: no checkpoint was taken yet" in text,
-                       "replay: before anybody tried", text)
+                       "replay: before any checkpoint was tried", text)
         follower = (group.leader() + 1) % 3
         status, text = control(group, "checkpoint", "now", group.name, "--replica", str(follower))
         scenario.check(status == 5 and "POSIX message queue" in text,
-                       "replay: refused with its name",
+                       "replay: refused, and the queue is named",
                        f"{status}: {text}")
         text = said(group)
         scenario.check("recovery: replay, all inputs again: a file is on no mount of the "
@@ -78,19 +78,19 @@ def not_allowed(scenario):
                        f"{status}: {text}")
         back = recover(group, follower)
         scenario.check(back["recovery"]["came_back_by"] == "replay"
-                       and back["checkpoint"]["restored_at"] == 0, "replay: it ran all inputs",
+                       and back["checkpoint"]["restored_at"] == 0, "replay: it replayed all inputs",
                        json.dumps(back["recovery"]))
         text = said(group)
         scenario.check(f"replica {follower} recovered by running all inputs again" in text,
-                       "replay: status tells who recovered", text)
+                       "replay: status reports which replica recovered", text)
         check_equal(scenario, group, "replay")
         lead(group, follower)
-        scenario.check(ask(port)[0] == 6, "replay: who recovered leads, and knows all")
+        scenario.check(ask(port)[0] == 6, "replay: the recovered replica leads, with all data")
         check_equal(scenario, group, "replay: with it as leader")
 
 
 def restart(group):
-    """The server of all replicas is ended and started again; the entry of the checkpoint."""
+    """Ends and restarts the server of all replicas; returns the entry of the checkpoint."""
     status, text = control(group, "checkpoint", "now", group.name, "--tier", "restart")
     if status != 0:
         raise h.Failure(f"crane-ctl checkpoint now --tier restart: {status}: {text}")
@@ -98,22 +98,23 @@ def restart(group):
 
 
 def published(group, entry):
-    """All replicas have kept their own."""
+    """All replicas have kept their own checkpoint."""
     h.wait_until(lambda: all(s and s["checkpoint"]["last"] == entry
                              for s in group.statuses().values()), 60, "all replicas publish")
 
 
 def allowed(scenario):
-    """CRIU refuses the server: it is ended, and begins again on its files, everywhere alike."""
+    """CRIU refuses the server: it is ended, and restarts from its files, in the same way on all
+    replicas."""
     port = h.free_port()
     with h.Group(scenario, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
                  options=["--restart-checkpoints"]) as group:
         born = [ask(port)[1] for _ in range(5)][-1]
         entry = restart(group)
         number, again = ask(port)
-        scenario.check(number == 6, "restart: what it had in memory was in its files", repr(number))
+        scenario.check(number == 6, "restart: its data in memory was in its files", repr(number))
         scenario.check(again[0] == born[0] and again[1] != born[1] and again[2] > born[2],
-                       "restart: pids as ever, other random numbers, time goes on",
+                       "restart: same pids, other random numbers, time continues",
                        f"{born} {again}")
         scenario.check(abs(again[2] - time.time()) < 600, "restart: its clock is right",
                        repr(again))
@@ -129,12 +130,14 @@ def allowed(scenario):
                        "restart: it recovered on its files", json.dumps(back["recovery"]))
         text = said(group)
         scenario.check(f"replica {follower} recovered from the checkpoint at entry {entry}, with a "
-                       "new server on its files" in text, "restart: status tells who recovered",
+                       "new server on its files" in text,
+                       "restart: status reports which replica recovered",
                        text)
         check_equal(scenario, group, "restart: after the return")
         lead(group, follower)
-        scenario.check(ask(port) == [7, again], "restart: who recovered leads, its server was "
-                       "born as the others'", repr(again))
+        scenario.check(ask(port) == [7, again],
+                       "restart: the recovered replica leads, its server was "
+                       "started like the others'", repr(again))
         entry = restart(group)
         number, again = ask(port)
         scenario.check(number == 8, "restart: again, with it as leader")
@@ -145,7 +148,7 @@ def allowed(scenario):
 
 
 def by_the_clock(scenario):
-    """Where CRIU refuses, and clients did something: so often, by itself."""
+    """If CRIU refuses and clients sent requests, it restarts at the --restart-every interval."""
     port = h.free_port()
     with h.Group(scenario, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
                  options=["--restart-checkpoints", "--restart-every", "1",
@@ -156,7 +159,7 @@ def by_the_clock(scenario):
                        for s in group.statuses().values())
         h.wait_until(restarted, 60, "all replicas keep the files of a restart")
         number = ask(port)[0]
-        scenario.check(ask(port)[0] == number + 1, "by the clock: it goes on with its number")
+        scenario.check(ask(port)[0] == number + 1, "by the clock: it continues with its number")
         check_equal(scenario, group, "by the clock")
 
 
@@ -164,13 +167,13 @@ TOLD = "the server ends, and another one takes its place"
 
 
 def lose_leader_in_a_restart(group):
-    """Kills its node when its server is told to end, and waits until it is back."""
+    """Kills the leader's node when its server is to end, and waits until it is back."""
     leader = group.leader()
     before, log = group.replica(leader)["node_pid"], group.dir / f"r{leader}/node.log"
     told, asking = log.read_text().count(TOLD), []
 
     def is_told():
-        """Asks again where a replica refuses, because it still packs the one before."""
+        """Requests again while a replica refuses because it still packs the previous checkpoint."""
         if log.read_text().count(TOLD) > told:
             return True
         if not asking or not asking[-1].is_alive():
@@ -178,7 +181,7 @@ def lose_leader_in_a_restart(group):
                 group, "checkpoint", "now", group.name, "--tier", "restart")))
             asking[-1].start()
         return False
-    h.wait_until(is_told, 60, "the server is told to end")
+    h.wait_until(is_told, 60, "the server is requested to end")
     group.signal_node(leader, signal.SIGKILL)
     asking[-1].join(60)
 
@@ -189,7 +192,7 @@ def lose_leader_in_a_restart(group):
 
 
 def leader_lost(scenario):
-    """The leader's node dies in the middle of a restart: the next leader finishes it."""
+    """The leader's node dies during a restart: the next leader finishes it."""
     port = h.free_port()
     with h.Group(scenario, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
                  options=["--restart-checkpoints"]) as group:
@@ -200,18 +203,19 @@ def leader_lost(scenario):
             lose_leader_in_a_restart(group)
             later, again = ask(port)
             scenario.check(later > number and again[1] != born[1],
-                           f"leader lost, {turn}: another server, that knows its number",
+                           f"leader lost, {turn}: another server, which has the number",
                            f"{number} {born}, {later} {again}")
             number, born = later, again
             check_equal(scenario, group, f"leader lost, {turn}")
 
 
-# Where a node dies, in this order: checkpoint/fault_points.h says what is there by then.
+# The points at which a node dies, in this order; checkpoint/fault_points.h documents the files that
+# exist at each.
 PLACES = ("restart.noted", "restart.kept", "restart.renewed", "restart.running")
 
 
 def die_in_a_restart(group, number, place):
-    """The node of a replica is killed at a named place of the next restart; until it is back."""
+    """A replica's node is killed at a named point of the next restart; waits until it is back."""
     directory = group.dir / f"r{number}/faults"
     directory.mkdir(exist_ok=True)
     fault, before = directory / place, group.replica(number)["node_pid"]
@@ -219,7 +223,7 @@ def die_in_a_restart(group, number, place):
     asking = threading.Thread(target=control, daemon=True, args=(
         group, "checkpoint", "now", group.name, "--tier", "restart"))
     asking.start()
-    h.wait_until(lambda: not fault.exists(), 60, f"{place}: replica {number} dies there")
+    h.wait_until(lambda: not fault.exists(), 60, f"{place}: replica {number} dies at this point")
     asking.join(60)
 
     def back():
@@ -231,8 +235,9 @@ def die_in_a_restart(group, number, place):
 
 
 def killed_at_its_places(scenario):
-    """A node dies at each named place of a restart, a follower's and then the leader's: the group
-    serves, with another server that knows its number, and nothing is left of what was broken."""
+    """A node dies at each named point of a restart, first a follower's, then the leader's: the
+    group serves, with another server that has the number, and nothing is left of the broken
+    restart."""
     for place in PLACES:
         port = h.free_port()
         with h.Group(scenario, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
@@ -245,18 +250,19 @@ def killed_at_its_places(scenario):
                 die_in_a_restart(group, victim, place)
                 later, again = ask(port)
                 scenario.check(later > number and again[1] != born[1],
-                               f"{place}, {who}: another server, that knows its number",
+                               f"{place}, {who}: another server, which has the number",
                                f"{number} {born}, {later} {again}")
                 check_equal(scenario, group, f"{place}, {who}")
                 lead(group, victim)
-                scenario.check(ask(port)[1] == again, f"{place}, {who}: who recovered leads, its "
-                               "server was born as the others'", repr(again))
+                scenario.check(ask(port)[1] == again,
+                               f"{place}, {who}: the recovered replica leads, its "
+                               "server was started like the others'", repr(again))
                 number, born = ask(port)
             published(group, restart(group))
             left = [str(p) for n in range(3) for p in (group.dir / f"r{n}").glob("kept-*")]
             left += [str(p) for n in range(3) for p in (group.dir / f"r{n}/checkpoints").iterdir()
                      if p.name.startswith(".") and p.name != ".lock"]
-            scenario.check(not left, f"{place}: nothing is left of it", repr(left))
+            scenario.check(not left, f"{place}: nothing is left of the broken restart", repr(left))
 
 
 def is_cut_off(client):
@@ -267,7 +273,7 @@ def is_cut_off(client):
 
 
 def redis(scenario):
-    """Clients of redis reconnect; what it has saved at its end is there."""
+    """Clients of redis reconnect; the data that it saved at its end is there."""
     port = h.free_port()
     program = ["redis-server", "--port", str(port), "--dir", "/var/tmp", "--save", "3600 1",
                "--appendonly", "no"]
@@ -281,19 +287,20 @@ def redis(scenario):
         client.close()
         h.wait_until(lambda: h.redis_answers(port), 30, "redis answers again")
         client = h.Redis(port, 20)
-        scenario.check(client("INCR", "kept") == 51, "redis: what it saved is there")
+        scenario.check(client("INCR", "kept") == 51, "redis: the saved data is there")
         published(group, entry)
         follower = (group.leader() + 1) % 3
         back = recover(group, follower)
         scenario.check(back["checkpoint"]["restored_at"] == entry, "redis: it recovered from there",
                        json.dumps(back["checkpoint"]))
-        scenario.check(client("INCR", "kept") == 52, "redis: nobody noticed")
+        scenario.check(client("INCR", "kept") == 52, "redis: its client did not notice")
         check_equal(scenario, group, "redis: after the return")
         client.close()
         lead(group, follower)
-        h.wait_until(lambda: h.redis_answers(port), 30, "redis answers under the returned one")
+        h.wait_until(lambda: h.redis_answers(port), 30,
+                     "redis answers when the returned replica leads")
         client = h.Redis(port, 20)
-        scenario.check(client("INCR", "kept") == 53, "redis: who recovered leads")
+        scenario.check(client("INCR", "kept") == 53, "redis: the recovered replica leads")
         client.close()
         check_equal(scenario, group, "redis: with it as leader")
 

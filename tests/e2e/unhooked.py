@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that bypass libc cannot hide: status names them, --strict ends the group."""
+"""Calls that bypass libc are detected: status names them, --strict ends the group."""
 import re
 import socket
 import subprocess
@@ -18,7 +18,7 @@ def ctl(scenario, group):
 
 
 def no_calls(scenario):
-    """redis has none: 0 in status, and strict mode has nothing against it."""
+    """redis has none: status reports 0, and strict mode accepts it."""
     h.need("redis-server")
     port = h.free_port()
     with h.Group(scenario, h.redis_program(port), port=port, options=["--strict"]) as group:
@@ -32,7 +32,7 @@ def no_calls(scenario):
         scenario.check(set(counts.values()) == {0}, "redis: no unhooked calls in JSON",
                        repr(counts))
         text = ctl(scenario, group)
-        scenario.check("unhooked calls: 0\n" in text, "crane-ctl status says so", text)
+        scenario.check("unhooked calls: 0\n" in text, "crane-ctl status reports it", text)
 
 
 def program(scenario, port):
@@ -76,7 +76,7 @@ def named(scenario):
 
 
 def strict(scenario):
-    """The group ends before it serves, and says which call of which program."""
+    """The group ends before it serves, and names the call and the program."""
     port = h.free_port()
     home = scenario.work / "groups"
     home.mkdir(exist_ok=True)

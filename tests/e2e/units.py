@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a service manager hears: three nodes and a crane-run are started as systemd does for units
-of Type=notify, with a socket of the test's in its place. Each says that it is ready, what it does,
-again when the leader changes, that it lives, and that it ends; the server hears nothing of it.
-systemd finds the units well formed."""
+"""The messages to a service manager: three nodes and a crane-run are started as systemd starts
+units of Type=notify, with a socket of the test in its place. Each reports that it is ready, what it
+does, each change of the leader, that it is alive, and that it ends; the server sees nothing of
+this. systemd finds the units well formed."""
 import contextlib
 import os
 import pathlib
@@ -20,7 +20,7 @@ WATCHDOG_US = 2000000
 
 
 class Manager:
-    """One service's socket, and what came there."""
+    """One service's socket, and the messages that arrived there."""
 
     def __init__(self, place, name):
         self.path = str(place / f"notify-{name}")
@@ -36,9 +36,9 @@ class Manager:
         return self.heard
 
     def waits_for(self, *texts):
-        """One of the lines has all of the texts."""
+        """Waits for a line with all of the texts."""
         h.wait_until(lambda: any(all(t in line for t in texts) for line in self.words()), 60,
-                     f"the manager hears {texts}: {self.heard}")
+                     f"the manager gets {texts}: {self.heard}")
 
     def command(self):
         return ["/usr/bin/env", f"NOTIFY_SOCKET={self.path}", f"WATCHDOG_USEC={WATCHDOG_US}"]
@@ -54,16 +54,17 @@ def nodes(scenario):
             manager.waits_for("STATUS=", f"replica {number} of 3",
                               "leads" if number == leader else f"follows replica {leader}")
             manager.waits_for("WATCHDOG=1")
-        scenario.check(True, "each node is ready, says what it does, and that it lives")
+        scenario.check(True,
+                       "each node reports that it is ready, what it does, and that it is alive")
         server = group.status(leader)["server_pid"]
         told = pathlib.Path(f"/proc/{server}/environ").read_bytes()
         scenario.check(b"NOTIFY_SOCKET" not in told and b"WATCHDOG" not in told,
-                       "the server is no service", str(told))
+                       "the server is not a service", str(told))
         group.nodes[leader].send_signal(signal.SIGTERM)
         managers[leader].waits_for("STOPPING=1")
         h.wait_until(lambda: group.leader() != leader, 30, "another replica leads")
         managers[group.leader()].waits_for("STATUS=", "leads")
-        scenario.check(True, "a new leader says so, and one that ends as well")
+        scenario.check(True, "a new leader reports it, and a node that ends, too")
 
 
 def crane_run(scenario):
@@ -79,10 +80,11 @@ def crane_run(scenario):
             h.wait_until(group.are_whole, 60, "the replica that was killed is back")
             server = group.replica(group.leader())["server_pid"]
             told = pathlib.Path(f"/proc/{server}/environ").read_bytes()
-            scenario.check(b"NOTIFY_SOCKET" not in told, "crane-run's server is no service")
+            scenario.check(b"NOTIFY_SOCKET" not in told, "crane-run's server is not a service")
             group.stop()
             manager.waits_for("STOPPING=1")
-        scenario.check(manager.words().count("READY=1") == 1, "crane-run is ready once, then says "
+        scenario.check(manager.words().count("READY=1") == 1,
+                       "crane-run is ready once, then reports "
                        "how many replicas run", str(manager.heard))
     finally:
         del os.environ["NOTIFY_SOCKET"]
@@ -101,7 +103,8 @@ def well_formed(scenario):
         done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], timeout=60,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         said = [line for line in done.stdout.splitlines() if "shop" in line]
-        scenario.check(done.returncode == 0 and not said, f"systemd takes {template}", done.stdout)
+        scenario.check(done.returncode == 0 and not said, f"systemd accepts {template}",
+                       done.stdout)
 
 
 def body(scenario):

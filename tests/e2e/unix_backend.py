@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A replicated nginx passes requests on to a server behind a unix socket of the host, in a
-directory that it was given with --bind. Without faults no request fails and a replay is equal; when
-the leader is killed or hands over, each client loses at most the request that was under way, and
-that server hears nothing twice. What is wrong with a socket is the same error on all replicas. What
-a process of the host writes to a FIFO there is read by all replicas, also behind a kill of the
-leader's node."""
+"""A replicated nginx forwards requests to a server behind a unix socket of the host, in a directory
+given with --bind. Without faults no request fails, and a replay is equal. When the leader is killed
+or hands over, each client loses at most the request in progress, and that server gets no request
+twice. A socket error is the same on all replicas. Data that a process of the host writes to a FIFO
+in the directory reaches all replicas, also after a kill of the leader's node."""
 import errno
 import http.client
 import os
@@ -21,7 +20,7 @@ from _takeovers import hand_over, kill_node
 CLIENTS = 4
 SEEN = "/srv/crane-backend"   # where the server sees the directory
 
-# A server whose answer to a path is what use(path) has found there.
+# A server that answers a path with the result of use(path).
 SERVER = r"""
 import socket, sys
 
@@ -57,8 +56,8 @@ class Backend(o.HttpBackend):
 
 
 class Client(threading.Thread):
-    """Asks on one connection until it is told to end. A request that was lost is a 502, or an
-    answer that is cut off: nginx had begun to pass it on."""
+    """Sends requests on one connection until it is stopped. A lost request is a 502, or a truncated
+    answer if nginx had begun to forward it."""
 
     def __init__(self, port, number):
         super().__init__(daemon=True)
@@ -103,7 +102,7 @@ FAULTS = (kill_node, hand_over)
 
 
 def passes_on(scenario, faults):
-    """Without faults it is recorded: a replica that recovers begins its recordings anew."""
+    """Without faults it is recorded: a replica that recovers starts its recordings again."""
     place, port = directory(scenario), h.free_port()
     backend = Backend(place / "backend.sock")
     with h.Group(scenario, nginx(scenario, port), port=port, record=faults == 0,
@@ -117,11 +116,11 @@ def passes_on(scenario, faults):
             h.wait_until(lambda: any(c.wrong for c in clients) or
                          all(c.sent - len(c.lost) > b + 100 for c, b in zip(clients, before)), 60,
                          what)
-        go_on("requests are passed on")
+        go_on("requests are forwarded")
         for fault in range(faults):
-            h.wait_until(group.are_whole, 60, "all replicas are there")
+            h.wait_until(group.are_whole, 60, "all replicas are whole")
             FAULTS[fault % len(FAULTS)](scenario, group)
-            go_on("requests are passed on behind a change of the leader")
+            go_on("requests are forwarded after a change of the leader")
         for client in clients:
             client.ended = True
         for client in clients:
@@ -130,13 +129,13 @@ def passes_on(scenario, faults):
         scenario.check(not wrong, f"{sum(c.sent for c in clients)} requests, {faults} changes: "
                        "all were answered", "\n".join(wrong))
         lost = {c.number: c.lost for c in clients}
-        # Beside other work a leader that is starved hands over, too.
+        # On a busy machine a starved leader hands over, too.
         changes = max(faults, len(group.reigns()) - 1)
         scenario.check(all(len(paths) <= changes for paths in lost.values()),
                        "each client lost at most one request at a change", f"{changes}: {lost}")
         twice = backend.heard_twice()
-        scenario.check(not twice, "the other server heard nothing twice", str(twice[:10]))
-        h.wait_until(group.are_whole, 60, "all replicas are there at the end")
+        scenario.check(not twice, "the other server got no request twice", str(twice[:10]))
+        h.wait_until(group.are_whole, 60, "all replicas are whole at the end")
         said = group.settle()
         for number, status in said.items():
             told = {o["address"] for o in status["outbound"]}
@@ -153,7 +152,7 @@ def passes_on(scenario, faults):
         done = subprocess.run([str(scenario.out / "crane-replay"), str(group.record)], timeout=300,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         scenario.check(done.returncode == 0, "a replay is equal", done.stdout)
-        scenario.check(backend.connections == before, "and has opened no connection")
+        scenario.check(backend.connections == before, "the replay has opened no connection")
 
 
 def ask(port, path):
@@ -182,7 +181,7 @@ def same_errors(scenario, outbound, wanted):
 
 
 def write(fifo, text):
-    """Opens it when the leader's node has: until then there is no reader."""
+    """Opens the FIFO after the leader's node has: until then it has no reader."""
     with open(fifo, "w") as writer:
         writer.write(text)
 
@@ -196,7 +195,7 @@ def reads_fifo(scenario):
     with h.Group(scenario, ["python3", str(reader), str(port)], port=port,
                  options=["--bind", f"{place}:{SEEN}:ro"]) as group:
         for number in range(3):
-            h.wait_until(group.are_whole, 60, "all replicas are there")
+            h.wait_until(group.are_whole, 60, "all replicas are whole")
             secret = f"secret {number} " * (1 + 2000 * number)
             writer = threading.Thread(target=write, args=(fifo, secret), daemon=True)
             writer.start()
@@ -207,8 +206,8 @@ def reads_fifo(scenario):
             if number == 0:
                 kill_node(scenario, group)
         got = ask(port, f"{SEEN}/none")
-        scenario.check(got == f"errno {errno.ENOENT}", f"a FIFO that is not there: {got}")
-        h.wait_until(group.are_whole, 60, "all replicas are there")
+        scenario.check(got == f"errno {errno.ENOENT}", f"a missing FIFO: {got}")
+        h.wait_until(group.are_whole, 60, "all replicas are whole")
         said = h.at_rest(group)
         scenario.check(len({s["outputs_digest"] for s in said.values()}) == 1 and
                        not any(s["verified"]["alarm"] for s in said.values()),

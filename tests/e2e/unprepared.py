@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Servers without a profile, as Debian's packages set them up: vsftpd (limits of its own,
-namespaces that it does not get, a directory below /run, connections to its clients), dovecot
-(named pipes for both sides, sockets reached from another root), dnsmasq (control messages).
-Eight clients, a kill of the leader's node, eight more."""
+"""Servers without a profile, as Debian's packages set them up: vsftpd (its own limits, namespaces
+that it does not get, a directory below /run, connections to its clients), dovecot (named pipes in
+both directions, sockets reached from another root), dnsmasq (control messages). Each serves eight
+clients, loses the leader's node, and serves eight more."""
 import os
 import shutil
 
@@ -67,7 +67,7 @@ class Vsftpd:
         self.port = h.free_port()
         (work / "ftp").mkdir()
         (work / "ftp" / "file").write_text("what it serves\n" * 500)
-        # Below the ports of outgoing connections; vsftpd gives up after ten that are taken.
+        # Below the ports of outgoing connections; vsftpd gives up after ten taken ports.
         passive = 10000 + os.getpid() % 100 * 100
         self.configuration = work / "vsftpd.conf"
         self.configuration.write_text(VSFTPD.format(port=self.port, work=work, passive=passive,
@@ -76,7 +76,7 @@ class Vsftpd:
         self.command = ["/usr/sbin/vsftpd", str(self.configuration)]
 
     def client(self, number):
-        active = ("-P", "-") if number % 2 else ()  # it connects to the client, from its data port
+        active = ("-P", "-") if number % 2 else ()  # the server connects, from its data port
         done = run("curl", "-sS", *active, f"ftp://127.0.0.1:{self.port}/file")
         return done.stdout.count("what it serves") == 500, f"{number}: {done.stdout[-300:]}"
 

@@ -3,7 +3,7 @@
 """Crane is upgraded under load: its files are replaced, then every replica is drained and resumed.
 
 The builds differ in bytes and commit, and have equal versions. On one host no client loses its
-connection; then crane-run is replaced as well, and takes the group over.
+connection; then crane-run is replaced as well, and takes over the group.
 """
 import os
 import pathlib
@@ -18,7 +18,7 @@ from checkpoints import check_equal, control, lead, recover
 
 
 class Placed(h.Group):
-    """A group of programs that lie in a directory of their own."""
+    """A group of programs from a separate directory."""
 
     def __init__(self, scenario, place, *args, **options):
         super().__init__(scenario, *args, **options)
@@ -42,7 +42,7 @@ def builds(group):
 
 
 def roll(scenario, group, load, commit):
-    """Every replica in turn, the leader last: it hands over."""
+    """Every replica in turn, the leader last, because it hands over."""
     order = sorted(range(3), key=lambda n: n == group.leader())
     for number in order:
         run(scenario, group, f"replica {number} is drained", "replica", "drain", str(number),
@@ -50,7 +50,7 @@ def roll(scenario, group, load, commit):
         run(scenario, group, f"replica {number} is resumed", "replica", "resume", str(number),
             group.name, says=[f"replica {number} is back"])
         h.wait_until(lambda n=number: builds(group).get(n, ("",))[0] == commit, 20,
-                     f"replica {number} is of the new build")
+                     f"replica {number} runs the new build")
         load.progress()
         if number == order[0]:   # both directions: a new leader with old followers
             lead(group, number)
@@ -72,8 +72,9 @@ def replace_crane_run(scenario, group, load):
 
 
 def servers_take_the_library(scenario, group, first):
-    """A server that came from a checkpoint has the libcrane.so of that: a restart ends it."""
-    run(scenario, group, "the server of every replica is started again", "checkpoint", "now",
+    """A server restored from a checkpoint has that checkpoint's libcrane.so; a restart ends
+    this."""
+    run(scenario, group, "the server of every replica is restarted", "checkpoint", "now",
         group.name, "--tier", "restart")
     h.wait_until(lambda: h.redis_answers(group.port), 30, "redis answers again")
     h.wait_until(lambda: len(builds(group)) == 3 and {one[1] for one in builds(group).values()}
@@ -90,7 +91,7 @@ def one_host(scenario):
                "--appendonly", "no"]
     with Placed(scenario, place, program, port=port, options=["--restart-checkpoints"]) as group:
         first = builds(group)[0]
-        # A client that gives up early would count as one that lost its connection.
+        # A client that gives up early would count as a lost connection.
         with h.Load(port, timeout=10, fresh_timeout=10) as load:
             run(scenario, group, "the old build takes a checkpoint", "checkpoint", "now",
                 group.name)
@@ -111,7 +112,7 @@ def one_host(scenario):
 
 
 def log_on_disk(scenario):
-    """A stopped group goes on with its log under another build."""
+    """A stopped group continues with its log under another build."""
     port = h.free_port()
     place = b.installed(scenario, "disk")
     with Placed(scenario, place, h.redis_program(port), port=port,
@@ -126,12 +127,12 @@ def log_on_disk(scenario):
         h.wait_until(lambda: h.redis_answers(port), 30, "redis answers")
         client = h.Redis(port, 20)
         scenario.check(client("GET", "kept") == b"7" and first not in builds(group).values(),
-                       "its log is run again by another build", repr(builds(group)))
+                       "another build replays its log", repr(builds(group)))
         client.close()
 
 
 def other_versions(scenario):
-    """A crane-run whose versions differ does not go on with the group."""
+    """A crane-run with other versions does not continue the group."""
     port = h.free_port()
     place = b.installed(scenario, "other")
     with Placed(scenario, place, h.redis_program(port), port=port) as group:
@@ -142,7 +143,8 @@ def other_versions(scenario):
         group.home.chmod(0o755)
         status, text = launch(group)
         scenario.check(status == 111 and "another build of Crane started it (wire 3, log" in text
-                       and "--stop" in text, "other versions: refused (111), and says which",
+                       and "--stop" in text,
+                       "other versions: refused (111), and the versions are named",
                        f"{status}: {text}")
         b.exchange(place / "crane-run", b"\0wirf\0", b"\0wire\0")
         group.start()
@@ -156,7 +158,7 @@ def launch(group):
 
 # --- the server's own package and configuration --------------------------------------------------
 
-# What it says no client must hear: they are let in when a server has listened for 2 s.
+# No client must get this message: clients are admitted when a server has listened for 2 s.
 LISTENS = """
 import socket, sys, time
 s = socket.socket(); s.bind(('127.0.0.1', int(sys.argv[1]))); s.listen(8)
@@ -169,7 +171,7 @@ except OSError:
 
 
 def ask(group, *words):
-    """An answer of the server, once it gives one."""
+    """An answer of the server; waits until it gives one."""
     def answered():
         client = h.Redis(group.port, 10)
         try:
@@ -228,7 +230,7 @@ def lose_and_lead(scenario, group, load, what=""):
 
 
 def of_the_server(scenario):
-    """A configuration, a program; then those that do not come up, each in its own way."""
+    """A configuration and a program; then several that do not start, each for another reason."""
     port = h.free_port()
     first = configuration(scenario, port, "first.conf", "maxmemory 10mb")
     second = configuration(scenario, port, "second.conf", "maxmemory 20mb")
@@ -243,7 +245,7 @@ def of_the_server(scenario):
             scenario.check(maxmemory(group) == b"20971520", "it is in force")
             upgrade(scenario, group, load, "another program", patched, second)
             scenario.check(f"executable:{patched}".encode() in ask(group, "INFO", "server"),
-                           "it runs")
+                           "the new program runs")
             for what, words, more, why in (
                     ("a configuration with a mistake", [patched, broken], [], "ended by itself"),
                     ("a program that lacks a library", [unlinked, second], [],
@@ -257,14 +259,14 @@ def of_the_server(scenario):
                 scenario.check(maxmemory(group) == b"20971520" and
                                f"executable:{patched}".encode() in ask(group, "INFO", "server"),
                                f"{what}: the old server is back")
-                # One that was late for the trial may have begun again.
+                # A replica that was late for the trial may have restarted.
                 h.wait_until(lambda: len(group.live()) == 3, 60, f"{what}: three replicas")
                 scenario.check(not group.alarm(), f"{what}: three replicas, no alarm",
                                group.brief())
-            run(scenario, group, "no command line: of Crane itself, refused", "upgrade", group.name,
-                status=5, says=["nothing has to end at once"])
-            run(scenario, group, "not asked: refused", "upgrade", group.name, "--", "redis-server",
-                status=5, says=["--yes"])
+            run(scenario, group, "no command line: means Crane itself, refused", "upgrade",
+                group.name, status=5, says=["nothing has to end at once"])
+            run(scenario, group, "without --yes: refused", "upgrade", group.name, "--",
+                "redis-server", status=5, says=["--yes"])
             run(scenario, group, "no such program: refused", "upgrade", group.name, "--yes", "--",
                 "/no/such/program", status=102, says=["/no/such/program"])
             lose_and_lead(scenario, group, load)
@@ -272,7 +274,7 @@ def of_the_server(scenario):
 
 
 def leader_lost(scenario):
-    """Its node is killed while the new server is on trial: the next leader judges."""
+    """The leader's node is killed during the trial of the new server: the next leader decides."""
     port = h.free_port()
     first = configuration(scenario, port, "lost.conf", "maxmemory 10mb")
     with h.Group(scenario, ["redis-server", first], port=port) as group:
@@ -298,7 +300,7 @@ def leader_lost(scenario):
 
 
 def with_data(scenario):
-    """The group's data last; stopped, it is started with the new command line."""
+    """The group's data lasts; after a stop, it is started with the new command line."""
     port = h.free_port()
     data = scenario.work / "data"
     data.mkdir(mode=0o755)
@@ -306,18 +308,18 @@ def with_data(scenario):
     with h.Group(scenario, ["redis-server", first], port=port,
                  options=["--data", str(data)]) as group:
         ask(group, "SET", "kept", "7")
-        run(scenario, group, "a group whose data last", "upgrade", group.name, "--yes", "--",
+        run(scenario, group, "a group whose data lasts", "upgrade", group.name, "--yes", "--",
             "redis-server", second, says=["upgraded: clients are let in"])
-        scenario.check(ask(group, "GET", "kept") == b"7", "its data are there")
+        scenario.check(ask(group, "GET", "kept") == b"7", "its data is there")
         ask(group, "SET", "later", "8")
-        scenario.check(group.stop() == 0, "it is stopped")
+        scenario.check(group.stop() == 0, "the group is stopped")
         group.program = ["redis-server", second]
         group.start()
-        scenario.check(ask(group, "GET", "later") == b"8", "and started by the new command line")
+        scenario.check(ask(group, "GET", "later") == b"8", "the new command line starts it")
 
 
 def with_log_on_disk(scenario):
-    """The log says which server runs, whatever the group was started with."""
+    """The log determines which server runs, whatever command started the group."""
     port = h.free_port()
     first = configuration(scenario, port, "disk1.conf", "maxmemory 10mb")
     second = configuration(scenario, port, "disk2.conf", "maxmemory 20mb")
@@ -327,10 +329,11 @@ def with_log_on_disk(scenario):
         run(scenario, group, "a group whose log lasts", "upgrade", group.name, "--yes", "--",
             "redis-server", second, says=["upgraded: clients are let in"])
         ask(group, "SET", "later", "8")
-        scenario.check(group.stop() == 0, "it is stopped, and started by the same command")
+        scenario.check(group.stop() == 0, "the group is stopped")
         group.start()
         scenario.check([ask(group, "GET", "kept"), ask(group, "GET", "later"), maxmemory(group)]
-                       == [b"7", b"8", b"20971520"], "it goes on with the upgraded server")
+                       == [b"7", b"8", b"20971520"],
+                       "started by the same command, it continues with the upgraded server")
 
 
 def body(scenario):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GOAL: urgent data of real clients reaches the server with its mark, and outlives the leader.
-METHOD: three replicas of urgent_server.c. Clients send and get urgent bytes; the leader is killed
-when a byte and its mark are in the log and no thread has read them, and stopped first so that they
-are in the socket only.
-CHECKS: what the server says of each byte: urgent, its place, SIGURG; the mark of what it sends
-back; equal outputs and schedules of all replicas, and of a replay. On three hosts, with a virtual
-address, the same for a leader that is killed.
+"""GOAL: urgent data of real clients reaches the server with its mark, and survives the loss of the
+leader.
+METHOD: three replicas of urgent_server.c. Clients send and receive urgent bytes. The leader is
+killed when a byte and its mark are in the log but no thread has read them; in another case it is
+stopped first, so that they are only in the socket.
+CHECKS: the server's report of each byte: urgent, its place, SIGURG; the mark of the bytes that it
+sends back; equal outputs and schedules of all replicas, and of a replay. On three hosts, with a
+virtual address, the same when the leader is killed.
 """
 import fcntl
 import os
@@ -29,13 +30,13 @@ class Client:
     def __init__(self, port, address="127.0.0.1"):
         self.socket = socket.create_connection((address, port), SECONDS)
         self.heard = b""
-        self.ask(b"hi", b"read hi")   # it has an owner from here on
+        self.ask(b"hi", b"read hi")   # the socket has an owner from now on
 
     def say(self, text, *flags):
         self.socket.send(text, *flags)
 
     def hear(self, *lines):
-        """The next lines; what came instead is told."""
+        """Reads the next lines; a failure names what came instead."""
         want = b"".join(line + b"\n" for line in lines)
         while len(self.heard) < len(want):
             part = self.socket.recv(1000)
@@ -44,7 +45,7 @@ class Client:
             self.heard += part
         got, self.heard = self.heard[:len(want)], self.heard[len(want):]
         if got != want:
-            raise h.Failure(f"the server said {got + self.heard!r}, not {want!r}")
+            raise h.Failure(f"the server sent {got + self.heard!r}, not {want!r}")
 
     def ask(self, text, *lines):
         self.say(text)
@@ -55,7 +56,7 @@ class Client:
 
 
 def send_all_kinds(client):
-    """An urgent byte alone, behind others, and one before others."""
+    """An urgent byte alone, one after other bytes, and one before other bytes."""
     client.say(b"1", socket.MSG_OOB)
     client.hear(b"signal", b"urgent 1")
     client.ask(b"x", b"mark", b"read x")
@@ -104,20 +105,20 @@ def kill_leader(group):
 def on_one_host(scenario):
     port = h.free_port()
     program = [str(scenario.out / "e2e/urgent_server"), str(port)]
-    # Who recovers runs all inputs again, and records them.
+    # A replica that recovers replays all inputs, and records them.
     options = [*t.RETURNS, "--checkpoint-every", "0", "--checkpoint-log", "0"]
     with h.Group(scenario, program, port=port, options=options, record=True) as group:
         client, control = Client(port), Client(port)
         send_all_kinds(client)
-        scenario.check(is_rung(client), "the client has an urgent byte of the server")
+        scenario.check(is_rung(client), "the client gets the server's urgent byte")
 
         hold(client, control)
         kill_leader(group)
         let_go(client, control)
         send_all_kinds(client)
-        scenario.check(is_rung(client), "after a kill urgent bytes go both ways")
+        scenario.check(is_rung(client), "after a kill urgent bytes pass in both directions")
 
-        h.wait_until(group.are_whole, 120, "all are there again")
+        h.wait_until(group.are_whole, 120, "all replicas are back")
         h.at_rest(group)
         leader = group.leader()
         os.kill(group.replica(leader)["node_pid"], signal.SIGSTOP)
@@ -125,16 +126,16 @@ def on_one_host(scenario):
         client.say(b"f")
         os.kill(group.replica(leader)["node_pid"], signal.SIGKILL)
         client.hear(b"signal", b"urgent 4", b"read e", b"mark", b"read f")
-        scenario.check(True, "what only the socket had keeps its mark as well")
-        scenario.check(is_rung(client), "and urgent bytes go back")
-        h.wait_until(group.are_whole, 120, "all are there again")
+        scenario.check(True, "bytes that only the socket had keep their mark, too")
+        scenario.check(is_rung(client), "urgent bytes pass back")
+        h.wait_until(group.are_whole, 120, "all replicas are back")
         h.at_rest(group)
     scenario.check_equal(group)
     scenario.check_schedule(group)
     done = subprocess.run([str(scenario.out / "crane-replay"), str(group.record)],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
                           stdin=subprocess.DEVNULL, errors="replace", check=False)
-    scenario.check(done.returncode == 0, "what was recorded runs again, equal", done.stdout)
+    scenario.check(done.returncode == 0, "a replay is equal", done.stdout)
 
 
 def on_three_hosts(scenario):

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server that tells each client what it sees of urgent data.
+// A server that reports to each client what it sees of urgent data.
 //
 //   urgent_server PORT
 //
-// A connection whose first line is "hold" is not looked at until another says "go".  "ring": it
-// gets an urgent byte back.  "look": how many bytes held connections have before a mark.  All else
-// is answered: "urgent X" for an urgent byte, "signal" before it when SIGURG came, "mark" where a
-// read began at the mark, "read TEXT" for what was read.
+// A connection whose first line is "hold" is not read until another one sends "go". "ring" gets an
+// urgent byte back. "look" returns how many bytes held connections have before a mark. All other
+// input is answered: "urgent X" for an urgent byte, "signal" before it if SIGURG came, "mark" where
+// a read began at the mark, "read TEXT" for the bytes read.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>

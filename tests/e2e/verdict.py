@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GOAL: status tells the truth: VERDICT-1, VERDICT-2 on living groups.
-METHOD: crane-ctl status is asked again and again beside a client, while the leader is killed as
-soon as it says that one may be lost; then all processes of a group with its log on disk are killed.
-CHECKS: no status says `serving` while the client has waited for 300 ms and goes on waiting; pages
-and crane-ctl have one verdict; a replay is told with entries done, to go and time left.
+"""GOAL: status is truthful: VERDICT-1, VERDICT-2 on running groups.
+METHOD: crane-ctl status runs repeatedly next to a client, while the leader is killed as soon as
+status reports that the group can lose a replica; then all processes of a group with its log on disk
+are killed.
+CHECKS: no status reports `serving` while the client has waited for 300 ms and still waits; pages
+and crane-ctl have one verdict; a replay is reported with entries done, entries to go and time left.
 """
 import contextlib
 import json
@@ -24,7 +25,7 @@ REPLAY = re.compile(r"not serving: replaying, [\d,]+ of [\d,]+ entries(, .* left
 
 
 class Client(threading.Thread):
-    """Counts, one request after the other; connects again when it must."""
+    """Counts, one request after another; reconnects when it must."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -52,13 +53,13 @@ class Client(threading.Thread):
 
 
 class Watcher(threading.Thread):
-    """Asks crane-ctl, and notes each `serving` while the client waits."""
+    """Runs crane-ctl, and notes each `serving` while the client waits."""
 
     def __init__(self, group, client):
         super().__init__(daemon=True)
         self.group, self.client = group, client
         self.texts, self.lies, self.polls = [], [], 0
-        self.doubted = None   # the request that waited beside `serving` at the last look
+        self.doubted = None   # the request that was waiting despite `serving` at the last look
         self.stopping = threading.Event()
 
     def look(self):
@@ -68,10 +69,10 @@ class Watcher(threading.Thread):
         text = said["verdict"]["text"]
         if not self.texts or self.texts[-1] != text:
             self.texts.append(text)
-        # The same request waited before the question and after the answer.
+        # The same request waited before the status call and after its answer.
         waited = waits is not None and began - waits > WAITS and self.client.asked_at == waits
-        # Where an outage ends, the verdict may be a moment earlier than the answer: one look later
-        # the same request has been answered.
+        # At the end of an outage the verdict may be slightly earlier than the answer; at the next
+        # look the same request has been answered.
         contradicts = waits if waited and said["verdict"]["serving"] else None
         if contradicts is not None and contradicts == self.doubted:
             self.lies.append(f"{text}: the client had waited {began - waits:.2f} s")
@@ -82,7 +83,7 @@ class Watcher(threading.Thread):
             try:
                 self.look()
             except ValueError:
-                continue   # the group is not there for a moment
+                continue   # the group is absent for a moment
 
     def end(self):
         self.stopping.set()
@@ -92,7 +93,7 @@ class Watcher(threading.Thread):
 def kill(group, replica):
     row = group.replica(replica)
     for pid in (row["node_pid"], row["server_pid"]):
-        with contextlib.suppress(ProcessLookupError, TypeError):   # its container fell with it
+        with contextlib.suppress(ProcessLookupError, TypeError):   # its container ended with it
             os.kill(pid, signal.SIGKILL)
 
 
@@ -100,7 +101,7 @@ def killed_leaders(scenario):
     port, first = h.free_port(), free_ports(3)
     with h.Group(scenario, h.redis_program(port), port=port,
                  options=["--http", str(first)]) as group:
-        h.wait_until(group.may_lose_one, 60, "one may be lost")
+        h.wait_until(group.may_lose_one, 60, "the group can lose a replica")
         verdicts = {i: json.loads(ask(first + i, "/status")[1])["verdict"]["text"]
                     for i in range(3)}
         verdicts["ctl"] = group.verdict()[1]["verdict"]["text"]
@@ -111,18 +112,18 @@ def killed_leaders(scenario):
         client.start()
         watcher.start()
         for _ in range(KILLS):
-            h.wait_until(group.may_lose_one, 90, "one may be lost")
+            h.wait_until(group.may_lose_one, 90, "the group can lose a replica")
             answers = client.answers
             kill(group, group.leader())
             h.wait_until(lambda: client.answers > answers + 20, 60, "the client is served again")
-        h.wait_until(lambda: watcher.polls > 20, 60, "status was asked often")
+        h.wait_until(lambda: watcher.polls > 20, 60, "status was called often")
         watcher.end()
         client.end()
         scenario.check(not watcher.lies,
-                       f"{watcher.polls} verdicts beside {KILLS} losses: none said serving while "
+                       f"{watcher.polls} verdicts during {KILLS} losses: none was serving while "
                        "the client waited", "; ".join(watcher.lies[:5]))
         said = [text for text in watcher.texts if not text.startswith("serving, 3 of 3, fault tol")]
-        scenario.check(said, "losses are in the verdict", str(watcher.texts[:20]))
+        scenario.check(said, "losses appear in the verdict", str(watcher.texts[:20]))
         print("   " + "\n   ".join(watcher.texts), flush=True)
 
 
@@ -132,7 +133,7 @@ def all_are_lost(scenario):
                     options=["--durability", "disk", "--checkpoint-every", "0",
                              "--checkpoint-log", "0"])
     with group:
-        h.wait_until(group.may_lose_one, 60, "one may be lost")
+        h.wait_until(group.may_lose_one, 60, "the group can lose a replica")
         subprocess.run(["redis-benchmark", "-p", str(port), "-c", "8", "-n", "60000", "-q", "-t",
                         "set"], stdout=subprocess.DEVNULL, check=True, timeout=120)
         client = Client(port)
@@ -142,14 +143,15 @@ def all_are_lost(scenario):
         client.start()
         watcher.start()
         h.wait_until(lambda: client.answers > 0, 120, "the group serves again")
-        h.wait_until(group.may_lose_one, 90, "one may be lost again")
+        h.wait_until(group.may_lose_one, 90, "the group can lose a replica again")
         watcher.end()
         client.end()
         print("   " + "\n   ".join(watcher.texts[:40]), flush=True)
         scenario.check(not watcher.lies, "a lost group does not serve while the client waits",
                        "; ".join(watcher.lies[:5]))
         scenario.check(any(REPLAY.match(text) for text in watcher.texts),
-                       "the replay is told, with entries and time left", str(watcher.texts[:40]))
+                       "the replay is reported, with entries and time left",
+                       str(watcher.texts[:40]))
 
 
 def body(scenario):

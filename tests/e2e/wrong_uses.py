@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong uses, each with the message and the exit status it gives (the table of messages.h)."""
+"""Wrong uses, each with its message and exit status (the table of messages.h)."""
 import os
 import pathlib
 import re
@@ -15,7 +15,7 @@ import _harness as h
 TIMEOUT = 60
 
 EMPTY = "int main(void) { return 0; }\n"
-# As Go builds without cgo: the loader runs it, and no library is loaded with it.
+# As Go builds without cgo: the loader runs it, and loads no library with it.
 NO_LIBC = """
 void _start(void) { __asm__ volatile("syscall" : : "a"(60), "D"(0)); }
 """
@@ -31,7 +31,7 @@ class Uses:
 
     def run(self, what, status, words, command=None, before=None, options=None, user=None,
             home=None, container=None):
-        """Runs crane-run and notes (what, status wanted, status got, message)."""
+        """Runs crane-run and records (what, status wanted, status got, message)."""
         words = [words] if isinstance(words, str) else words
         contained = self.container if container is None else container
         mine = [str(self.tools / "crane-run"), "--dir", str(home or self.home),
@@ -62,7 +62,7 @@ class Uses:
 
 
 def compiled(scenario, name, source, *options):
-    """None where that cannot be compiled here."""
+    """None if this machine cannot compile it."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     file, program = scenario.work / f"{name}.c", scenario.work / name
     file.write_text(source)
@@ -73,7 +73,7 @@ def compiled(scenario, name, source, *options):
 
 
 def in_new_mounts(script):
-    """A command prefix that runs `script` in mounts of its own, then what follows."""
+    """A command prefix that runs `script` in new mounts, then the rest of the command."""
     return ["unshare", "-m", "sh", "-ec", script + '; exec "$@"', "sh"]
 
 
@@ -90,7 +90,7 @@ def taken_port(uses):
 
 
 def branch_counter(uses):
-    """Refused with other options, and by a machine without one."""
+    """Refused together with other options, and on a machine without a counter."""
     for options, says in ((["--slice", "0"], "--slice 0"), (["--mode", "parallel"], "parallel"),
                           (["--admission", "classic"], "classic"), (["--spins"], "--spins"),
                           (["--detach", "computation"], "--detach")):
@@ -102,7 +102,7 @@ def branch_counter(uses):
 
 
 def without_root(uses):
-    """As nobody, with the programs copied to where nobody may read them."""
+    """As user nobody, with the programs copied to where that user may read them."""
     there = uses.scenario.work / "bin"
     there.mkdir()
     for name in ("crane-run", "crane-node", "libcrane.so"):
@@ -139,7 +139,7 @@ def other_version(uses):
 
 
 def command_lines(scenario):
-    """All programs tell their version, and give a wrong command line the same status."""
+    """All programs print their version, and give a wrong command line the same status."""
     for name in ("crane-run", "crane-ctl", "crane-node", "crane-diff", "crane-replay"):
         for word, wanted in (("--version", 0), ("--no-such-option", 100)):
             done = subprocess.run([scenario.out / name, word], stdout=subprocess.PIPE,
@@ -150,7 +150,7 @@ def command_lines(scenario):
 
 
 def dry_runs(scenario, uses):
-    """Everything is looked at, nothing is made."""
+    """Everything is checked, nothing is made."""
     home = scenario.work / "dry"
     done = subprocess.run([str(scenario.out / "crane-run"), "--dry-run", "--dir", str(home),
                            "--no-container", "--http", str(h.free_port()), "--", "sleep", "60"],
@@ -158,7 +158,7 @@ def dry_runs(scenario, uses):
                           timeout=TIMEOUT)
     scenario.check(done.returncode == 0 and "nothing was started or written" in done.stdout
                    and f"{home}/sleep, removed at the end" in done.stdout and not home.exists(),
-                   "--dry-run says what would be done, and makes nothing", done.stdout)
+                   "--dry-run reports what would be done, and makes nothing", done.stdout)
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
@@ -195,7 +195,7 @@ def body(scenario):
              [sys.executable, "-c", h.BACKGROUND])
     for count in ("2", "0", "-1"):
         uses.run(f"{count} replicas", 101, "odd", options=["-n", count])
-    uses.run("a port that is none", 100, "8080:80", options=["--publish", "nonsense"])
+    uses.run("an invalid port", 100, "8080:80", options=["--publish", "nonsense"])
     uses.run("a directory that all replicas would write to", 100, ["--data /srv", "/srv:ro"],
              options=["--bind", "/srv"])
     uses.run("an unknown option", 100, "--help", options=["--no-such-option"])

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices that end at counts of branches: two threads of which one runs code that was made at run
-// time, and the other sees where that one was interrupted, each time.  What the second one does
-// meanwhile enters Crane in all ways (calls, system calls that bypass libc, RDTSC, faults, fork)
-// and looks whether it is stepped.
+// Slices that end at counts of branches. One of two threads runs code generated at run time; the
+// other sees, each time, where the first was interrupted. Meanwhile the second thread enters Crane
+// in all ways (calls, system calls that bypass libc, RDTSC, faults, fork) and checks whether it is
+// single-stepped.
 // native: no
 // solo: --slices 50:counter
 #define _GNU_SOURCE
@@ -80,7 +80,7 @@ static void child(void) {
   CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
-// What enters Crane, now one and now another.
+// Enters Crane in alternating ways.
 static void enter(int round) {
   static int numbers[64];
   switch (round % 6) {

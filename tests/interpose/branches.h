@@ -9,7 +9,7 @@
 
 struct branches {
   volatile uint64_t count;
-  volatile uint64_t gate;  // no further before the interrupt came
+  volatile uint64_t gate;  // stops the program until the interrupt has come
   uint32_t thread;
   uint32_t unused[11];
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// C11 threads, which call none of the pthread functions through their names (trap 42).
+// C11 threads, which do not call the pthread functions by their names (trap 42).
 #include <threads.h>
 #include <time.h>
 

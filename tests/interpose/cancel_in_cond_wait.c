@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cancellation: in a condition wait (the clean-up handler holds the mutex again, and its unlock is
-// an operation like any other), in sleep, semaphore and join; disabled; asynchronous (trap 19).
+// an ordinary operation), in sleep, semaphore and join; disabled; asynchronous (trap 19).
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -18,7 +18,7 @@ static time_t begun;
 static void clean(void* x) {
   (void)x;
   ++cleaned;
-  CHECK(time(NULL) - begun < 1000);  // of the same clock as everybody's: the handler is scheduled
+  CHECK(time(NULL) - begun < 1000);  // the same clock as all threads': the handler is scheduled
   const struct timespec t = {0, 20000000};
   nanosleep(&t, NULL);  // meanwhile `waiter` waits for the mutex, and this unlock must wake it
   CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs of this folder share.  They are strangers to Crane: plain C, nothing of ours.
-// Each prints a deterministic outcome and ends with EXIT-SUCCESS.
+// Shared by the programs of this folder. They know nothing of Crane: plain C, without any Crane
+// header. Each prints a deterministic outcome and ends with EXIT-SUCCESS.
 #ifndef TESTS_INTERPOSE_CHECK_H
 #define TESTS_INTERPOSE_CHECK_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node hears of each process once: not again when it becomes another program, twice here.
+// Each process checks in with the node once: not again when it executes another program; here
+// twice.
 // solo: --check-ins
 // native: no
 #include <string.h>

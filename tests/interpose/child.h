@@ -8,7 +8,7 @@
 #include <sys/types.h>
 #include <sys/wait.h>
 
-// A child that ends, by _exit, with what the routine returns.
+// A child that calls _exit with the routine's result.
 static inline pid_t start_process(int (*routine)(int), int argument) {
   const pid_t p = fork();
   CHECK(p >= 0);
@@ -16,7 +16,7 @@ static inline pid_t start_process(int (*routine)(int), int argument) {
   return p;
 }
 
-// What waitpid says of a child once it has ended.
+// A child's status from waitpid, once it has ended.
 static inline int status_of(pid_t p) {
   int status = -1;
   CHECK_EQUAL(waitpid(p, &status, 0), p);

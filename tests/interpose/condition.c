@@ -8,7 +8,7 @@
 #include "check.h"
 
 enum { kSlots = 4, kItems = 500, kProducers = 3 };
-// Checks that who returns from a wait holds it.
+// Checks that a thread that returns from a wait holds it.
 static pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_cond_t not_full = PTHREAD_COND_INITIALIZER, not_empty = PTHREAD_COND_INITIALIZER;
 static int buffer[kSlots], used;

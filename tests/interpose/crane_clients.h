@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Clients for crane-solo, played from a script: what a proxy would propose for them, one line each
-// time the replica waits.  What the server did to them is printed at the end.
+// Clients for crane-solo, played from a script: the entries that a proxy would propose for them,
+// one line each time the replica waits. At the end the server's effects on them are printed.
 //
 //   connect NAME PORT        data NAME TEXT (with \n, \r)      zeros NAME COUNT
 //   shutdown NAME            reset NAME                        take NAME BYTES (of its output)
 //   pass MS                  lets virtual time pass
-//   accept NAME              a connection that the server opens; what no line accepts is refused
-//   resolve ADDRESS[,ADDRESS...] what the server asks for by name; "resolve" alone: EAI_NONAME;
-//   what
-//                                no line answers fails with EAI_AGAIN
-//   fifo PATH                one of the host, made before the server begins; it stays
+//   accept NAME              a connection that the server opens; without a line it is refused
+//   resolve ADDRESS[,ADDRESS...]  answers the server's next name query; "resolve" alone:
+//                            EAI_NONAME; a query without a line fails with EAI_AGAIN
+//   fifo PATH                a FIFO of the host, made before the server begins; it stays
 //   intrude PATH             a process outside connects to a unix socket of the server
 //   # comment
 
@@ -65,8 +64,8 @@ class Clients {
     return in.eof();
   }
 
-  // Plays the next line.  False when there is none, or it waits for the server to listen.
-  // `pass_ns` is set when the line lets time pass.
+  // Plays the next line. False if there is none, or if it waits for the server to listen. `pass_ns`
+  // is set if the line lets time pass.
   bool play(const Push& push, std::int64_t& pass_ns) {
     pass_ns = 0;
     if (next_ >= lines_.size()) return false;
@@ -110,7 +109,8 @@ class Clients {
     return true;
   }
 
-  // There is nothing else to do: a connection that the server opens is refused.  False: none is.
+  // Called when there is nothing else to do: refuses a connection that the server opens. False:
+  // there is none.
   bool refuse(const Push& push) {
     if (!names_.empty()) {
       resolve(EAI_AGAIN, "", push);
@@ -140,7 +140,7 @@ class Clients {
     }
   }
 
-  // Long outputs by their length only.
+  // Long outputs are printed only as a length.
   void report() const {
     for (const auto& [name, c] : clients_) {
       std::string text;
@@ -162,7 +162,7 @@ class Clients {
   }
 
  private:
-  // As a process outside; the connection stays open.
+  // As a process outside the group; the connection stays open.
   static bool connect_to_unix(const std::string& path) {
     sockaddr_un at{};
     at.sun_family = AF_UNIX;
@@ -244,7 +244,7 @@ class Clients {
   std::map<std::string, Client> clients_;
   std::map<int, bool> listening_;
   std::vector<std::uint64_t> asked_;  // connections that the server opens, unanswered
-  std::vector<std::uint64_t> names_;  // .. and its questions for names
+  std::vector<std::uint64_t> names_;  // .. and its unanswered name queries
 };
 
 }  // namespace crane::solo

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library of found_by_name.c: it asks for the next definition, as jemalloc does for its
-// background thread, and has two of its own, which wrap libc's: one asks for the next, the other
-// asks libc's handle.
+// A library of found_by_name.c. It looks up the next definition, as jemalloc does for its
+// background thread. It also defines two functions that wrap libc's: one looks up the next
+// definition, the other uses libc's handle.
 //
 // build: -shared -fPIC
 #define _GNU_SOURCE
@@ -19,7 +19,7 @@ int pthread_mutex_consistent(pthread_mutex_t* m) {
 }
 
 int fchdir(int fd) {
-  if (++wrapped_by_handle > 1) return -1;  // from within itself
+  if (++wrapped_by_handle > 1) return -1;  // called from within itself
   typedef int (*Fchdir)(int);
   void* libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
   return ((Fchdir)dlsym(libc, "fchdir"))(fd);

@@ -19,8 +19,8 @@
 
 namespace crane::solo {
 
-// A thread that waits where its interrupt is due gets it; now and then another one gets it early,
-// wherever it is.
+// A thread that waits where its interrupt is due gets it; now and then another thread gets it
+// early, at any point.
 class Interrupts {
  public:
   void send(const std::vector<pid_t>& processes) {
@@ -39,7 +39,7 @@ class Interrupts {
  private:
   static constexpr unsigned kOneIn = 8;
 
-  // The last of a thread's numbers is the one that it knows itself by.
+  // The last of a thread's ids is the one in its own namespace.
   void interrupt(pid_t process, std::uint32_t thread) const {
     const std::string tasks = std::to_string(process) + "/task";
     DIR* all = fdopendir(openat(proc_, tasks.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -63,7 +63,7 @@ class Interrupts {
     return static_cast<std::uint32_t>(std::atoi(numbers.c_str() + numbers.rfind('\t') + 1));
   }
 
-  // Of this program's own namespace, before the server's is mounted over it.
+  // Of this program's own namespace, opened before the server's is mounted over it.
   const int proc_ = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   std::mt19937 random_;
 };

@@ -8,21 +8,20 @@
 //        [--restores] [--dump INDEX:PATH] [--resume DIRECTORY:COMMAND [--unannounced]]
 //        [--barriers FUNCTION:COUNT:TIMEOUT_US,..] [--slices US:FILE|US:counter|US:steps]
 //        -- PROGRAM ARGS
-// --barriers: at the end, what became of each, on standard output
-// --restores: before each entry the replica becomes quiescent, and is told that it was restored
-// --dump: once, quiescent behind entry INDEX: writes "PID DIRECTORY" to the FIFO PATH.ask, and
-//         holds the replica until PATH.answer says +: whoever answers saves the process tree and
-//         the segment's directory
-// --resume: instead of starting PROGRAM: COMMAND brings back what was saved, and lasts as long as
-// it
-// --unannounced: .. and no thread is told
+// --barriers: at the end, the state of each, on standard output
+// --restores: before each entry the replica becomes quiescent, and is notified of a restore
+// --dump: once, quiescent after entry INDEX: writes "PID DIRECTORY" to the FIFO PATH.ask, and
+//         holds the replica until PATH.answer contains +: the answering process saves the process
+//         tree and the segment's directory
+// --resume: instead of starting PROGRAM: COMMAND restores the saved tree, and lasts as long as it
+// --unannounced: .. and no thread is notified
 // --unhooked: at the end, the calls that bypassed the library, on standard output
 // --check-ins: .. and how often processes checked in
 // --slices: in serial mode, time slices of US at the tick points of FILE
-// (proxy/ticks/point_file.h);
-//           or at counts of branches that the program counts itself (branches.h), with interrupts
-//           that are late by numbers that SEED chooses, and now and then early;
-//           or at counts of the instructions of any program, which is stepped all the time;
+//           (proxy/ticks/point_file.h);
+//           or at counts of branches that the program counts (branches.h), with interrupts whose
+//           delay SEED chooses, and which sometimes come early;
+//           or at counts of instructions of any program, which is single-stepped all the time;
 //           at the end "slices N, REFUSED of POINTS points refused" on standard error
 // exit status: the program's; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
 //        93 stopped by --strict
@@ -49,15 +48,15 @@ constexpr int kStuck = 90, kFenced = 91, kUsage = 92, kStrict = 93;
 struct Options {
   std::string library;
   bool parallel = false, hash = false, strict = false, unhooked = false, check_ins = false;
-  bool stalls = false;       // who is stalled gives way
+  bool stalls = false;       // a stalled thread gives way
   bool detach_sync = false;  // fsync leaves the schedule
   bool restores = false;
   std::uint64_t dump_index = 0;
   std::string dump, resume_directory, resume;
   bool announced = true;
   std::uint64_t perturb = 0;
-  int signal = 0;          // sent as an operator's, once, when the program waits ..
-  std::int64_t after = 0;  // .. and so much virtual time has passed, in ms
+  int signal = 0;          // sent once, as an operator's, when the program waits ..
+  std::int64_t after = 0;  // .. and this much virtual time has passed, in ms
   std::vector<std::string> soft_barriers, socket_directories;
   std::uint64_t slice_us = 0;
   std::uint32_t branch_event = 0;

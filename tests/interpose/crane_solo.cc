@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-solo: one replica without consensus, for tests of libcrane.so.  It is the node of a group
-// of one that needs no clock: when nobody can go on it admits a bubble, or the time entry of the
-// next deadline at once.  So what it admits depends on the schedule alone, and two runs of a
+// crane-solo: one replica without consensus, for tests of libcrane.so. It is the node of a group of
+// one that needs no clock: when no thread can continue, it admits a bubble, or the time entry of
+// the next deadline, at once. So its entries depend on the schedule alone, and two runs of a
 // deterministic program have the same schedule hash.
 //
 // usage: crane_options.h
@@ -44,7 +44,7 @@
 
 namespace {
 
-using namespace crane;  // a program of its own
+using namespace crane;  // a program, not a library
 using namespace crane::solo;
 
 constexpr int kStuckAfterMs = 10'000;
@@ -76,8 +76,9 @@ class Node {
   }
 
   void start() {
-    // The same pids in every run, in /proc too.  What CRIU saves stays in this mount namespace:
-    // CRIU refuses descriptors of another one, which the standard ones would be.
+    // The same pids in every run, also in /proc. A tree that CRIU saves stays in this mount
+    // namespace, because CRIU refuses descriptors of another one, and the standard descriptors
+    // would be such.
     if (options_.resume.empty() && options_.dump.empty() && geteuid() == 0) {
       (void)unshare(CLONE_NEWPID | CLONE_NEWNS);
     }
@@ -91,7 +92,7 @@ class Node {
       if (getpid() == 1 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) {
         (void)mount("proc", "/proc", "proc", 0, nullptr);
       }
-      if (!options_.dump.empty()) setsid();  // what is saved has its own
+      if (!options_.dump.empty()) setsid();  // the saved tree has its own
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       personality(ADDR_NO_RANDOMIZE);
       setenv("LD_PRELOAD", options_.library.c_str(), 1);
@@ -167,7 +168,7 @@ class Node {
     dmt::create_main_process(*w_);
   }
 
-  // The directory is as it was quiescent, with the node's hand on the turn.
+  // The directory is as at quiescence, with the turn held by the node.
   void take_up() {
     directory = options_.resume_directory;
     w_ = static_cast<dmt::Layout*>(map_segment());
@@ -188,7 +189,7 @@ class Node {
     }
   }
 
-  // Admits what the replica needs to go on; false when it needs nothing now.
+  // Admits what the replica needs to continue; returns false if it needs nothing now.
   bool step() {
     dmt::SchedulerState& s = w_->scheduler;
     if (s.holder.load() != dmt::kHolderIdle || s.ended) return false;
@@ -204,7 +205,7 @@ class Node {
       const SignalBody body{static_cast<std::uint32_t>(options_.signal), 0};
       options_.signal = 0;
       push(EntryType::kSignal, now_ + 1, dmt::kInputGrantDefault, &body, sizeof body);
-    } else if (s.at_soft_barrier.load() != 0) {  // nobody else can come to the soft barrier
+    } else if (s.at_soft_barrier.load() != 0) {  // no other thread can reach the soft barrier
       push(EntryType::kTime, now_, dmt::kInputGrantDefault, nullptr, 0);
     } else if (s.next_deadline.load() != dmt::kNoDeadline) {
       const std::int64_t deadline = s.next_deadline.load();
@@ -218,7 +219,7 @@ class Node {
     return true;
   }
 
-  // Every thread is asleep, and told when it wakes that the kernel has forgotten it.
+  // Every thread is asleep; when it wakes, it learns that the kernel has lost its state.
   bool pretend_restore() {
     dmt::SchedulerState& s = w_->scheduler;
     std::uint32_t idle = dmt::kHolderIdle;
@@ -231,7 +232,7 @@ class Node {
       awake_ = 0;
     } else if (++awake_ < kAwakeMax) {
       usleep(200);
-    } else {  // in parallel mode a thread may look at memory for ever
+    } else {  // in parallel mode a thread may read memory forever
       dmt::describe(*w_, blocker, blocker_);
       return true;
     }
@@ -257,7 +258,7 @@ class Node {
     return at_rest;
   }
 
-  // The schedule shall not depend on how long a detached thread is away.
+  // The schedule must not depend on how long a detached thread is away.
   bool is_somebody_away() const {
     for (std::uint32_t i = 1; i < w_->scheduler.slots_used; ++i) {
       const dmt::SlotRecord& slot = w_->slots[i];
@@ -266,7 +267,7 @@ class Node {
     return false;
   }
 
-  // Detached threads rejoin in the order of their slots, when nobody else can go on.
+  // Detached threads rejoin in the order of their slots, when no other thread can continue.
   bool bring_back() {
     bool some = false;
     for (std::uint32_t i = 1; i < w_->scheduler.slots_used; ++i) {
@@ -281,7 +282,7 @@ class Node {
     return some;
   }
 
-  // Says what a leader's machine would of an address, and of its ports that they are free.
+  // Answers for an address as a leader's machine would, with all its ports free.
   bool answer_bind() {
     for (std::uint32_t file = 1; file <= w_->scheduler.files_used; ++file) {
       const dmt::FileRecord& f = w_->files[file];
@@ -294,7 +295,7 @@ class Node {
     return false;
   }
 
-  // errno of binding it, 0 where that succeeds.
+  // errno of binding it, 0 if that succeeds.
   static std::int32_t try_address(const VirtualAddress& bound) {
     sockaddr_in6 six{};
     six.sin6_family = AF_INET6;
@@ -312,7 +313,7 @@ class Node {
     return error;
   }
 
-  // Clients speak when the server has nothing to do.
+  // Clients act when the server has nothing to do.
   bool play_client() {
     drain();
     std::int64_t pass_ns = 0;
@@ -386,7 +387,8 @@ class Node {
     s.node_timer.store(INT64_MAX);
     s.node_asleep.store(1);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    // Somebody computes: short naps, since in parallel mode nobody rings when the turn is unowned.
+    // A thread computes: short naps, because in parallel mode no bell rings while the turn is
+    // unowned.
     const bool idle = s.holder.load() == dmt::kHolderIdle;
     pollfd fds[2] = {{doorbell_, POLLIN, 0}, {check_in_, POLLIN, 0}};
     const int ms = idle ? 10 : 1;
@@ -394,7 +396,8 @@ class Node {
     s.node_asleep.store(0);
   }
 
-  // As the leader's node: who has the turn and does nothing with it is probed, and gives way.
+  // Like the leader's node: a thread that has the turn and does not use it is probed, and gives
+  // way.
   void look_for_stalls() {
     PreemptBody body{};
     if (dmt::has_held_thread(*w_, body)) {
@@ -419,7 +422,8 @@ class Node {
   }
 
   int finish(int status) {
-    // The pid namespace ends with its first process; without one, whoever checked in is ended.
+    // The pid namespace ends with its first process; without one, every process that checked in is
+    // ended.
     kill(child_, SIGKILL);
     take_check_ins();
     for (const pid_t pid : pids_) {
@@ -469,7 +473,7 @@ class Node {
     }
   }
 
-  // Of the schedule: the same in each run (SLICE-1).
+  // Depends on the schedule alone: the same in each run (SLICE-1).
   void show_slices() const {
     const dmt::SliceReport& report = w_->slice_report;
     std::size_t refused = 0;
@@ -497,7 +501,7 @@ class Node {
   std::vector<pid_t> pids_;
   dmt::Glimpse seen_{};
   int awake_ = 0;           // how often it was not quiescent since it last was
-  char blocker_[160] = {};  // why it was given up
+  char blocker_[160] = {};  // why the replica was given up
   std::int64_t now_ = 0;
   std::uint64_t index_ = 0;
   int idle_ms_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the C++ library builds on: clockwait (trap 9), raw futexes for atomic wait, semaphores,
-// latches and barriers, guards of static variables that synchronise (trap 2), call_once, futures.
+// The primitives under the C++ library: clockwait (trap 9), raw futexes for atomic wait,
+// semaphores, latches and barriers, guards of static variables that synchronise (trap 2),
+// call_once, futures.
 #include <atomic>
 #include <barrier>
 #include <chrono>

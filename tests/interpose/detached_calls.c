@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fsync and fdatasync as the profile's agreed detachment has them: callers leave the schedule and
-// rejoin; errors and errno are the kernel's.
+// fsync and fdatasync with the profile's agreed detachment: callers leave the schedule and rejoin;
+// errors and errno are the kernel's.
 //
 // solo: --detach-sync
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs in place of programs: the exec family, environments without our variables, scripts,
+// Programs that replace programs: the exec family, environments without our variables, scripts,
 // posix_spawn with file actions, system, popen (traps 29, 42; rule 15).
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -26,7 +26,7 @@ static int finish(pid_t pid) {
   return WEXITSTATUS(status);
 }
 
-// What the program does when it was executed by itself.
+// The program's part when it executes itself.
 static int as_child(int argc, char** argv) {
   CHECK_EQUAL(argc, 3);
   sigset_t mask;

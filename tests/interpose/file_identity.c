@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file is known by: its inode number stays over rename, hard link, writing and closing, is
-// nobody else's, and a listing gives the same; times follow what was done to the file last.
+// The identity of a file: its inode number stays over rename, hard link, writing and closing,
+// belongs to no other file, and is the same in a listing; its times follow the last change.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ static void identity(void) {
   printf("identity holds\n");
 }
 
-// 200 files that come and go: the kernel gives their numbers again, each is its own all the same.
+// 200 files that are created and removed: the kernel reuses their numbers, Crane does not.
 static void recycled(void) {
   make("kept", "");
   const struct stat kept = of("kept");
@@ -88,7 +88,7 @@ static void times(void) {
   const struct stat empty = of("t");
   CHECK(time_of(empty) > time_of(directory));
   pass_time();
-  CHECK_EQUAL(time_of(of("t")), time_of(empty));  // nothing was done to it
+  CHECK_EQUAL(time_of(of("t")), time_of(empty));  // it was not changed
   CHECK_EQUAL(write(fd, "x", 1), 1);
   pass_time();
   const struct stat written = of("t");  // by name, while it is open

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// Names that no file has yet are the same in every run. This program prints them, and two runs must
-// print the same.
+// Generated names for new files are the same in every run. This program prints them, and two runs
+// must print the same.
 #include <sys/stat.h>
 
 #include "check.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes have the time at which they were made and their directories too; room for a file and what
-// is copied into it are writing; vectors at no position go through pipes as others do.
+// Nodes and their directories have the time of creation; allocating space for a file and copying
+// into it count as writes; vectored calls without a position work on pipes.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ static void pass_time(void) {
   CHECK_EQUAL(nanosleep(&t, NULL), 0);
 }
 
-// Of `path` in the directory `parent`, which was made just now by a call that gave `result`.
+// Checks `path` in the directory `parent`, just created by a call that returned `result`.
 static void made(const char* what, int result, const char* path, const char* parent) {
   CHECK_EQUAL(result, 0);
   const long long latest = now();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
 // Inode numbers, times, sizes of directories and the order of a listing are the same in every run,
-// though the kernel's are not: tmpfs never gives a number twice and lists the youngest first.
+// though the kernel's differ: tmpfs never reuses a number and lists the newest entry first.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static void list(void) {
   closedir(d);
 }
 
-// A number of the kernel's is given again on one replica and not on another: ours never is.
+// The kernel may reuse a number on one replica and not on another: Crane never does.
 static void recycled(void) {
   char directory[] = "/tmp/file_numbers.XXXXXX";
   CHECK(mkdtemp(directory) != NULL && chdir(directory) == 0);
@@ -75,7 +75,7 @@ int main(void) {
   CHECK_EQUAL(waitpid(child, NULL, 0), child);
   show(".");
   show("sub");
-  struct stat full, small;  // how a directory is kept is the file system's own
+  struct stat full, small;  // how a directory is stored depends on the file system
   CHECK_EQUAL(stat(".", &full), 0);
   CHECK_EQUAL(stat("sub", &small), 0);
   CHECK_EQUAL(full.st_size, small.st_size);

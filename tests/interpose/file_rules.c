@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// What file systems do differently is answered in one way: holes, modes of fallocate, questions
-// about a file's blocks, O_DIRECT, copies between file systems, pages in memory, handles; and walks
-// (nftw, ftw, fts, scandir) hand out of each file what stat says of it.
+// Operations that file systems implement differently have one result: holes, modes of fallocate,
+// queries of a file's blocks, O_DIRECT, copies between file systems, pages in memory, handles.
+// Walks (nftw, ftw, fts, scandir) report the same as stat for each file.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -72,7 +72,7 @@ static void questions(void) {
 
 static void direct(void) {
   const int fd = make("direct", O_DIRECT);
-  CHECK_EQUAL(write(fd, "odd", 3), 3);  // no block of anything
+  CHECK_EQUAL(write(fd, "odd", 3), 3);  // not a multiple of a block
   CHECK_EQUAL(fcntl(fd, F_SETFL, O_DIRECT | O_APPEND), 0);
   CHECK_EQUAL(write(fd, "der", 3), 3);
   CHECK((fcntl(fd, F_GETFL) & O_APPEND) != 0);
@@ -125,7 +125,7 @@ static void as_stat(const char* path, const struct stat* told) {
 static int at_level(const char* path, const struct stat* s, int kind, struct FTW* at) {
   (void)kind;
   as_stat(path, s);
-  if (at->level == 0 && seen == 1) {  // one within
+  if (at->level == 0 && seen == 1) {  // an entry within
     const int before = seen;
     CHECK_EQUAL(nftw("tree/sub", at_level, 4, FTW_PHYS), 0);
     CHECK_EQUAL(seen - before, 2);
@@ -168,7 +168,7 @@ static void walks(void) {
   FTS* const walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
   for (FTSENT* e; (e = fts_read(walk)) != NULL;) as_stat(e->fts_accpath, e->fts_statp);
   CHECK_EQUAL(fts_close(walk), 0);
-  CHECK_EQUAL(seen, 6);  // directories twice
+  CHECK_EQUAL(seen, 6);  // directories are counted twice
 
   struct dirent** list;
   const int count = scandir("tree", &list, no_dots, alphasort);

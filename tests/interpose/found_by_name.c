@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function looked up by name is the one that a call by name finds: libc's by RTLD_NEXT, by libc's
-// handle and by RTLD_DEFAULT.  A thread that is started so is a thread like the others.  What a
-// library defines stays its own, and what it wraps is reached behind it.
+// A function looked up by name is the same as the one that a call finds: libc's by RTLD_NEXT, by
+// libc's handle and by RTLD_DEFAULT. A thread started through it is an ordinary thread. A library's
+// own definitions stay in effect, and the functions that they wrap are reached.
 //
 // build: -l:crane_found_by_name_library -Wl,-rpath,$ORIGIN
 // solo: --unhooked
@@ -32,7 +32,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static int turn = 0;
 
-// Round robin, which needs each thread to see the others' locks and signals.
+// Round robin: each thread must see the others' locks and signals.
 static void* take_part(void* x) {
   const int me = (int)(long)x;
   for (int i = 0; i < kRounds; ++i) {
@@ -72,7 +72,7 @@ int main(void) {
   }
   printf("the same functions\n");
 
-  // Not ours, or nobody's.
+  // A function that neither Crane nor the library defines.
   CHECK(next_of("strlen") == dlsym(libc, "strlen"));
   CHECK(dlsym(libc, "no_such_function") == NULL);
   CHECK(dlerror() != NULL);
@@ -84,7 +84,7 @@ int main(void) {
   CHECK(library != NULL);
   void* its_own = dlsym(library, "pthread_mutex_consistent");
   CHECK(its_own != NULL && its_own != dlsym(libc, "pthread_mutex_consistent"));
-  CHECK_EQUAL(pthread_mutex_consistent(&mutex), EINVAL);  // which is not robust
+  CHECK_EQUAL(pthread_mutex_consistent(&mutex), EINVAL);  // the mutex is not robust
   CHECK_EQUAL(wrapped, 1);
   const int here = open(".", O_RDONLY | O_DIRECTORY);
   CHECK(here >= 0);

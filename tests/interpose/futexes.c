@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// futex(2) by number: values that changed, time-outs of both kinds, bits, requeueing, an operation
-// on a second word, words shared between processes, signals, and what is refused.
+// futex(2) by number: changed values, time-outs of both kinds, bits, requeueing, an operation on a
+// second word, words shared between processes, signals, and refused arguments.
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <pthread.h>
@@ -57,7 +57,7 @@ static void values_and_times(void) {
   printf("values and times\n");
 }
 
-// Waiters that say with which bits they sleep, and how they were woken.
+// Waiters that record with which bits they sleep, and how they were woken.
 struct Waiter {
   pthread_t thread;
   unsigned bits;
@@ -84,7 +84,7 @@ static void start(struct Waiter* w, int n, const unsigned* bits) {
     w[i].state = 0;
     CHECK_EQUAL(pthread_create(&w[i].thread, NULL, sleeper, &w[i]), 0);
     while (asleep != i + 1) sched_yield();
-    usleep(20000);  // until it sleeps in the kernel, in the order of its number
+    usleep(20000);  // until it sleeps in the kernel, in the order of the numbers
   }
 }
 

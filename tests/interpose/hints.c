@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hints of hints/crane.h: soft barriers that fill, that time out, that end where nobody else
-// can come; sections that leave the schedule.  Natively they do nothing, and the program is the
+// The hints of hints/crane.h: soft barriers that fill, that time out, that end when no other thread
+// can arrive; sections that leave the schedule. Natively they do nothing, and the program is the
 // same.
 //
 // solo: --parallel
@@ -42,7 +42,7 @@ static void* in_a_section(void* x) {
   crane_section_end();
   crane_section_begin();
   for (long i = 0; i < 1000; ++i) sum += i;
-  pthread_mutex_lock(&mutex);  // rejoins by itself
+  pthread_mutex_lock(&mutex);  // rejoins implicitly
   *(long*)x = sum;
   pthread_mutex_unlock(&mutex);
   pcs_exit();
@@ -54,7 +54,7 @@ int main(void) {
   crane_soft_barrier(CRANE_SOFT_BARRIERS + 1);
   crane_soft_barrier_init(0, kThreads, 1000000000);
   together(kThreads);      // it fills
-  together(kThreads - 1);  // nobody else can come
+  together(kThreads - 1);  // no other thread can arrive
   soba_init(0, kThreads, 0);
   together(kThreads - 1);  // it does not wait at all
   soba_destroy(0);

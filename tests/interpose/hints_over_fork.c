@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A soft barrier is a process' own: who stands in the parent's does not stand in that of a child.
+// A soft barrier belongs to one process: a thread that waits in the parent's does not in the
+// child's.
 //
 // solo: --parallel
 #include "../../hints/crane.h"
@@ -19,7 +20,7 @@ static void* soft_barrier(void* x) {
   return x;
 }
 
-// All the time somebody is runnable: the soft barrier waits for it.
+// Some thread is always runnable: the soft barrier waits for it.
 static void* come_late(void* x) {
   for (int i = 0; i < kYields; ++i) sched_yield();
   came = 1;

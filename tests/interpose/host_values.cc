@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// What a program may learn of the machine without being told by its input is the same in every run.
+// Values of the machine that a program can read without input are the same in every run.
 #include <sys/auxv.h>
 #include <sys/rseq.h>
 #include <sys/statvfs.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // solo: --unhooked
 // System calls in inline assembly: a mutex of futexes, io_uring with its portable path, signals and
-// a clock.  They are made operations, or refused, and each is counted by name and place.
+// a clock. They become operations, or are refused, and each is counted by name and place.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -27,7 +27,7 @@ static long call(long n, long a, long b, long c, long d, long e, long f) {
   return result;
 }
 
-// 0 free, 1 locked, 2 locked and somebody may wait.
+// 0 free, 1 locked, 2 locked and a thread may wait.
 static atomic_int word;
 static void lock(void) {
   int seen = 0;
@@ -48,7 +48,7 @@ static void* count(void* x) {
   for (int i = 0; i < kRounds; ++i) {
     lock();
     const int seen = counter;
-    sched_yield();  // so that the lock is fought for
+    sched_yield();  // to create contention for the lock
     counter = seen + 1;
     unlock();
   }
@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
   printf("signals\n");
   fflush(stdout);
 
-  // The kernel forgets what is watched at fork and exec.
+  // The kernel drops the trap at fork and exec.
   const pid_t child = fork();
   if (child == 0) {
     CHECK_EQUAL(call(SYS_dup, 9999, 0, 0, 0, 0, 0), -EBADF);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the programs about inotify: a directory of their own, and events as text.
+// For the programs about inotify: a separate directory, and events as text.
 #ifndef TESTS_INTERPOSE_INOTIFY_H
 #define TESTS_INTERPOSE_INOTIFY_H
 
@@ -13,7 +13,7 @@
 
 #define FAILS(call, error) CHECK((call) < 0 && errno == (error))
 
-// The program works there.
+// The program works in this directory.
 static inline void enter_directory(void) {
   char made[] = "/tmp/inotifyXXXXXX";
   CHECK(mkdtemp(made) != NULL);
@@ -37,7 +37,8 @@ static inline const char* word_of(uint32_t bit) {
   return "?";
 }
 
-// "watch event[/][ name][ +]": a directory's with a slash, with a plus the cookie of the last one.
+// "watch event[/][ name][ +]": a slash marks a directory, a plus the same cookie as the previous
+// event.
 static inline void add_event(char* to, const struct inotify_event* e, uint32_t* cookie) {
   sprintf(to + strlen(to), "%s%d %s%s%s%s%s", *to == '\0' ? "" : ", ", e->wd,
           word_of(e->mask & ~(uint32_t)IN_ISDIR), (e->mask & IN_ISDIR) != 0 ? "/" : "",
@@ -46,7 +47,7 @@ static inline void add_event(char* to, const struct inotify_event* e, uint32_t* 
   *cookie = e->cookie;
 }
 
-// All that waits at `fd`.
+// All events that wait at `fd`.
 static inline const char* events_at(int fd) {
   static char text[8192];
   static char room[8192] __attribute__((aligned(8)));

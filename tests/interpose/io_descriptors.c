@@ -54,7 +54,7 @@ static void last_reference(void) {
 }
 
 static void high_numbers(void) {
-  // Nobody but the program has descriptors that it can see.
+  // The program sees only its own descriptors.
   int open_ones = 0;
   for (int fd = 3; fd < 4096; ++fd) open_ones += fcntl(fd, F_GETFD) >= 0;
   printf("others %d\n", open_ones);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // solo: --sockets-in /tmp --clients tests/interpose/io_fifo_outbound.script
 // native: no
-// A server reads a FIFO of the host, which others write to: what comes is what was admitted, and
-// the descriptor is one of a FIFO.  A FIFO that the server has made is its own.
+// A server reads a FIFO of the host, which other processes write to: it reads what was admitted,
+// and the descriptor is that of a FIFO. A FIFO that the server has made is its own.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/ioctl.h>

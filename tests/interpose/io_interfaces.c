@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// The one interface that every replica has: its values, groups on it, and that it leads nowhere.
+// The only interface of every replica: its values, groups on it, and that it leads nowhere.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -57,7 +57,7 @@ static void interfaces(int fd) {
   if_freenameindex(names);
 }
 
-// A datagram to a group comes to the members of this server, and nowhere else.
+// A datagram to a group reaches the members in this server, and no others.
 static void groups(int fd) {
   const In any = at("0.0.0.0", 1900), group = at("239.255.255.250", 1900);
   const int on = 1, member = socket(AF_INET, SOCK_DGRAM, 0), other = socket(AF_INET, SOCK_DGRAM, 0);

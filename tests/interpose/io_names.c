@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
 // solo: --clients tests/interpose/io_names.script
-// Names that the leader's resolver answers: addresses, the canonical name, errors; a signal's
-// handler runs while a thread waits; a resolver's own protocol is refused.
+// Name queries that the leader's resolver answers: addresses, the canonical name, errors. A signal
+// handler runs while a thread waits; a resolver with its own protocol is refused.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

@@ -73,7 +73,7 @@ static void nonblocking(void) {
   close(p[1]);
 }
 
-// A writer that fills the pipe many times over, a reader that takes odd amounts.
+// A writer that fills the pipe many times; a reader that takes odd amounts.
 static void transfer(void) {
   int p[2];
   pipe(p);

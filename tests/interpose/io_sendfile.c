@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // solo: --clients tests/interpose/io_sendfile.script
 // native: no
-// Files sent to clients: every byte once and in order, whatever the client takes when.
+// Files sent to clients: every byte once and in order, whenever the client reads.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +54,7 @@ static void slow_reader(void) {
   printf("second %s\n", told(sendfile(c, file, &at, 70000)));
   fcntl(c, F_SETFL, 0);
   lseek(file, at, SEEK_SET);
-  printf("third %s\n", told(sendfile(c, file, NULL, SIZE)));  // blocks, and comes to the end
+  printf("third %s\n", told(sendfile(c, file, NULL, SIZE)));  // blocks, and reaches the end
   printf("position %ld\n", (long)lseek(file, 0, SEEK_CUR));
   printf("end %s\n", told(sendfile(c, file, NULL, SIZE)));
   printf("nothing %s\n", told(sendfile(c, file, NULL, 0)));

@@ -58,7 +58,7 @@ static void messages(void) {
   close(s[1]);
 }
 
-// 2000 small messages are more than the kernel's bookkeeping takes at once.
+// 2000 small messages are more than the kernel's accounting accepts at once.
 static void many(void) {
   int s[2];
   socketpair(AF_UNIX, SOCK_STREAM, 0, s);

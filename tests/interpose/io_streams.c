@@ -70,7 +70,7 @@ static void print(int fd, const char* form, ...) {
   va_end(list);
 }
 
-// libc formats, and writes without asking anybody.
+// libc formats and writes without calling a wrapped function.
 static void to_descriptor(void) {
   int ends[2];
   char text[9000];

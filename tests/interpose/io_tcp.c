@@ -90,7 +90,7 @@ static void* stop_it(void* s) {
   return NULL;
 }
 
-// Servers end the thread that waits in accept so.
+// This is how servers end a thread that waits in accept.
 static void stopped(void) {
   int s = socket(AF_INET, SOCK_STREAM, 0);
   listen(s, 4);

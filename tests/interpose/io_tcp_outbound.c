@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // solo: --clients tests/interpose/io_tcp_outbound.script
 // native: no
-// A server connects to others: what comes of it is what was admitted.  The others are in the
-// script.
+// A server connects to others: the outcome is what was admitted. The others are in the script.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

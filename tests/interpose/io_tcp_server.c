@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // solo: --clients tests/interpose/io_tcp_server.script
 // native: no
-// A TCP server and its clients: what it sees is what was admitted.  The clients are in the script.
+// A TCP server and its clients: it sees what was admitted. The clients are in the script.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

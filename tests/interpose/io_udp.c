@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UDP between the sockets of one program, by loopback: order, waiting, readiness, whole datagrams,
-// connected sockets, refusal, dual stack, other processes, groups; and what the interfaces are.
+// UDP between the sockets of one program, over loopback: order, waiting, readiness, whole
+// datagrams, connected sockets, refusal, dual stack, other processes, groups; and the interfaces.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -59,7 +59,7 @@ static void order_and_sender(void) {
   CHECK_EQUAL(recvfrom(y, text, sizeof text, MSG_PEEK, (Any*)&from, &n), 3);
   CHECK_EQUAL(recvfrom(y, text, sizeof text, 0, (Any*)&from, &n), 3);
   CHECK(n == sizeof from && memcmp(&from, &a, sizeof a) == 0 && memcmp(text, "one", 3) == 0);
-  CHECK_EQUAL(recv(y, text, sizeof text, 0), 0);  // an empty one is one
+  CHECK_EQUAL(recv(y, text, sizeof text, 0), 0);  // an empty datagram is a datagram
   int waiting = 0;
   CHECK(ioctl(y, FIONREAD, &waiting) == 0);
   CHECK_EQUAL(waiting, 5);
@@ -122,21 +122,21 @@ static void connected(void) {
   socklen_t n = sizeof peer;
   CHECK(getpeername(x, (Any*)&peer, &n) == 0 && memcmp(&peer, &b, sizeof b) == 0);
   FAILS(getpeername(y, (Any*)&peer, &n), ENOTCONN);
-  CHECK_EQUAL(to(z, &a, "other"), 5);  // x hears of nobody but y
+  CHECK_EQUAL(to(z, &a, "other"), 5);  // x receives only from y
   CHECK_EQUAL(to(y, &a, "peer"), 4);
   CHECK_EQUAL(recv(x, text, sizeof text, 0), 4);
   CHECK_EQUAL(readable(x), 0);
   CHECK_EQUAL(to(x, &c, "z"), 1);
   CHECK_EQUAL(recv(z, text, sizeof text, 0), 1);
   close(y);
-  CHECK_EQUAL(send(x, "lost", 4, 0), 4);  // nobody is there: the next call says so
+  CHECK_EQUAL(send(x, "lost", 4, 0), 4);  // no receiver: the next call reports it
   FAILS(recv(x, text, sizeof text, 0), ECONNREFUSED);
   CHECK_EQUAL(send(x, "lost", 4, 0), 4);
   int error = 0;
   n = sizeof error;
   CHECK(getsockopt(x, SOL_SOCKET, SO_ERROR, &error, &n) == 0);
   CHECK_EQUAL(error, ECONNREFUSED);
-  CHECK_EQUAL(to(z, &b, "lost"), 4);  // not connected: nobody tells
+  CHECK_EQUAL(to(z, &b, "lost"), 4);  // not connected: no error is reported
   FAILS(recv(z, text, sizeof text, MSG_DONTWAIT), EAGAIN);
   close(x);
   close(z);
@@ -188,7 +188,7 @@ static void ports(void) {
   FAILS(bind(z, (const Any*)&far, sizeof far), EADDRNOTAVAIL);
   FAILS(listen(z, 1), EOPNOTSUPP);
   FAILS(accept(z, NULL, NULL), EOPNOTSUPP);
-  // The one of the very address has it before the wildcard.
+  // A socket bound to this very address comes before the wildcard.
   char text[4];
   CHECK_EQUAL(to(z, &a, "x"), 1);
   CHECK_EQUAL(recv(x, text, sizeof text, 0), 1);
@@ -282,7 +282,7 @@ static void groups(void) {
   puts("groups");
 }
 
-// The loopback interface, by every way to ask.
+// The loopback interface, queried in every way.
 static void loopback(void) {
   const int fd = socket(AF_INET, SOCK_DGRAM, 0);
   struct ifreq all[32], one;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix stream sockets between processes: names in files and abstract, queue, refusal, rights.
+// Unix stream sockets between processes: names in files and abstract, queue, refusal, passed
+// descriptors.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -96,7 +97,7 @@ static int receive_fd(int s) {
   return fd;
 }
 
-// A pipe's end and an eventfd travel to a child that reads from one and adds to the other.
+// A pipe's end and an eventfd are sent to a child that reads from one and adds to the other.
 static void rights(void) {
   int s[2], p[2];
   socketpair(AF_UNIX, SOCK_STREAM, 0, s);
@@ -134,7 +135,7 @@ int main(void) {
   snprintf(path, sizeof path, "%s/s", directory);
   serve(path, 0);
   serve("relative", 0);
-  // The number keeps two runs of this program on one host apart.
+  // The number separates two runs of this program on one host.
   snprintf(path, sizeof path, "crane-io-unix-%s", directory + 13);
   serve(path, 1);
   socklen_t n;

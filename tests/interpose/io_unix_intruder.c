@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // solo: --clients tests/interpose/io_unix_intruder.script
 // native: no
-// A process outside of the server connects to its unix socket: it is not served, and the server's
-// own connections are.
+// A process outside the server connects to its unix socket: it is not served, but the server's own
+// connections are.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <stdio.h>

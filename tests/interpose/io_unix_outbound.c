@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // solo: --sockets-in /srv/host/ --sockets-in /etc --clients tests/interpose/io_unix_outbound.script
 // native: no
-// A server connects to unix sockets of the host: what comes of it is what was admitted, whatever
-// lies there.  Elsewhere nobody of the host is reached.
+// A server connects to unix sockets of the host: the outcome is what was admitted, whatever exists
+// at the path. Outside the permitted directories no process of the host is reached.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -117,7 +117,7 @@ static void refused(void) {
   close(fd);
 }
 
-// Nobody is asked: there is no such file, and libcrane.so may look.
+// No process is contacted: there is no such file, and libcrane.so may check that.
 static void elsewhere(void) {
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   const int packets = socket(AF_UNIX, SOCK_SEQPACKET, 0);
@@ -128,7 +128,7 @@ static void elsewhere(void) {
   close(fd);
 }
 
-// What lies at the path differs between hosts: no file gets its number by that.
+// The file at the path differs between hosts: no file gets its number from it.
 static void looks_at_nothing(void) {
   struct stat before, after;
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);

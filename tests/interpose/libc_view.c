@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// What libc learns for itself of a file system does not depend on which one it is: proc's blocks
-// have 1024 bytes, those of the root 4096, and a stream's buffer would be as large (RT-V1).
+// libc's own view of a file system does not depend on its type: proc's blocks have 1024 bytes, the
+// root's 4096, and a stream's buffer would have that size (RT-V1).
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -86,7 +86,7 @@ static void by_glob(void) {
   globfree(&found);
 }
 
-// In small pieces, as the kernel gives them to whoever asks it.
+// In small pieces, as the kernel returns them to a direct caller.
 static void by_number(void) {
   const int fd = open("sub", O_RDONLY | O_DIRECTORY);
   char buffer[64];
@@ -105,7 +105,7 @@ static void by_number(void) {
   close(fd);
 }
 
-// libc's own walks see the order and the sizes that readdir() and stat() tell.
+// libc's own walks see the order and the sizes that readdir() and stat() return.
 static void walks(void) {
   static const char* const names[] = {"ship", "anchor", "mast", "keel", "boom", "zenith", "helm"};
   char place[] = "/tmp/libc_view_XXXXXX", path[80];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the programs that use something up: natively the bound is another one than Crane's, or far
-// away.
+// For the programs that exhaust something: the native limit differs from Crane's, or is far away.
 #ifndef TESTS_INTERPOSE_LIMIT_H
 #define TESTS_INTERPOSE_LIMIT_H
 
@@ -20,7 +19,7 @@ static inline void allow_descriptors(rlim_t most) {
   CHECK_EQUAL(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-// What was refused, was refused with one of these error numbers (a list that 0 ends).
+// A refusal has one of these error numbers (a list that 0 ends).
 static inline void check_refusal(int error, ...) {
   va_list allowed;
   va_start(allowed, error);

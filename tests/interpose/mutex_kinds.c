@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutexes of every kind: what lock, trylock, timedlock and unlock answer (traps 5, 6, 11, 35), and
-// mutual exclusion under contention.
+// Mutexes of every kind: the results of lock, trylock, timedlock and unlock (traps 5, 6, 11, 35),
+// and mutual exclusion under contention.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

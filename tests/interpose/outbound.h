@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs say of a socket that connects to others.
+// Output of programs about a socket that connects to others.
 #ifndef TESTS_INTERPOSE_OUTBOUND_H
 #define TESTS_INTERPOSE_OUTBOUND_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// What runs before the constructors of all libraries (an allocator reads the clock there, others
-// take random seeds) sees virtual time and randomness already: two runs print the same.
+// Code that runs before the constructors of all libraries (an allocator reads the clock there,
+// others take random seeds) already sees virtual time and randomness: two runs print the same.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/random.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// What a program reads of its real self and of its machine is the same in every run, however much
+// The files about a program's real self and its machine read the same in every run, however much
 // memory it has touched and however long it has computed.
 #include <fcntl.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static const char* text_of(const char* path) {
   return text;
 }
 
-// Numbers of mounts, devices, inodes and namespaces, and places of the machine's, are not told.
+// Numbers of mounts, devices, inodes and namespaces, and paths of the machine, are not shown.
 static void nothing_of_the_replica(void) {
   int number, parent, device;
   CHECK_EQUAL(sscanf(text_of("/proc/self/mountinfo"), "%d %d 0:%d / /", &number, &parent, &device),
@@ -88,7 +88,7 @@ static void nothing_of_the_replica(void) {
   CHECK(strcmp(link, wanted) == 0);
 }
 
-// A name for the machine that stays, and names that are new each time.
+// A stable name of the machine, and names that are new in each run.
 static void names(void) {
   char first[64];
   strcpy(first, text_of("/proc/sys/kernel/random/boot_id"));
@@ -108,7 +108,7 @@ int main(void) {
   all();
   nothing_of_the_replica();
   names();
-  // Natively that shows in every one of them.
+  // Natively each of these files shows the difference.
   const size_t size = (size_t)32 << 20;
   char* memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(memory != MAP_FAILED);
@@ -118,7 +118,7 @@ int main(void) {
   struct rusage usage;
   CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
   printf("faults %ld %ld, largest %ld\n", usage.ru_minflt, usage.ru_majflt, usage.ru_maxrss);
-  // Another's are the kernel's, and what is no plain reading.
+  // Other processes' files are the kernel's, and so is everything but plain reads.
   CHECK(access("/proc/1/stat", F_OK) == 0);
   CHECK(open("/proc/self/no_such_file", O_RDONLY) == -1 && errno == ENOENT);
   return succeed();

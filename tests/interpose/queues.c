@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // System V semaphores and message queues, POSIX message queues: between processes, with time-outs,
-// without waiting, over signals, and when the object goes away under who waits.
+// without waiting, across signals, and when the object is removed while a thread waits.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mqueue.h>
@@ -85,7 +85,7 @@ static void messages(void) {
   CHECK_EQUAL(errno, ENOMSG);
   const pid_t child = fork();
   if (child == 0) {
-    // By type: what comes first is not what is waited for.
+    // By type: the first message is not the one waited for.
     CHECK_EQUAL(msgrcv(id, &m, sizeof m.text, 7, 0), 6);
     CHECK(strcmp(m.text, "seven") == 0);
     CHECK_EQUAL(msgrcv(id, &m, sizeof m.text, 0, 0), 4);
@@ -116,7 +116,7 @@ static void posix_queue(void) {
   snprintf(name, sizeof name, "/crane-test-%d", (int)getpid());
   struct mq_attr a = {.mq_maxmsg = 2, .mq_msgsize = 16};
   const mqd_t q = mq_open(name, O_CREAT | O_EXCL | O_RDWR, 0600, &a);
-  if (q == (mqd_t)-1) {  // no such queues here
+  if (q == (mqd_t)-1) {  // this machine has no such queues
     printf("queues\n");
     return;
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // solo: --restores
 // native: no
-// What the kernel forgets when a server is restored from a checkpoint, a thread takes away from
-// itself: the watch over its system calls, the fault at RDTSC, the vDSO that is ours.  After the
-// next sleep all of it is back, in every thread and process, and in threads that are new.
+// A thread removes from itself the state that the kernel loses when a server is restored from a
+// checkpoint: the trap of its system calls, the fault at RDTSC, Crane's vDSO. After the next sleep
+// all of it is back, in every thread and process, and in new threads.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -57,7 +57,7 @@ static void find_vdso(void) {
 
 static int64_t ns_of(struct timespec t) { return t.tv_sec * 1000000000ll + t.tv_nsec; }
 
-// Virtual time is what libc's clock tells, through the library; it is stalled between operations.
+// Virtual time is libc's clock, read through the library; it is stalled between operations.
 static int64_t now(void) {
   struct timespec t;
   CHECK_EQUAL(clock_gettime(CLOCK_MONOTONIC, &t), 0);
@@ -78,7 +78,7 @@ static int has_virtual_tsc(void) {
   return before <= tsc && tsc <= after;
 }
 
-// At one place, often enough for a jump to stand there when it is saved.
+// At one place, often enough for a jump to be there when it is saved.
 static __attribute__((noinline)) int64_t read_counter(void) { return (int64_t)__rdtsc(); }
 static int reads_through_jump(void) {
   int64_t last = now();
@@ -102,7 +102,7 @@ static void look(void) {
   CHECK(has_our_vdso());
 }
 
-// The program's own prctl refuses these two: libc's, which the library does not stand before.
+// The program's own prctl refuses these two, so libc's is called, which the library does not wrap.
 static void forget_thread(void) {
   void* const libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
   int (*control)(int, ...);
@@ -128,7 +128,7 @@ static void nap(void) {
   CHECK_EQUAL(nanosleep(&ms, NULL), 0);
 }
 
-// With an argument "looks" it only looks, while somebody restores it from a checkpoint.
+// With the argument "looks" it only checks, while the test restores it from a checkpoint.
 static int forgets = 1;
 static pthread_barrier_t all_looked;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
 // The kernel gives a program with the setuid or setgid bit random addresses, whatever its parent
-// has.  Replicas have them alike: such a program runs at the addresses of any other, under its own
-// name and with its own words.
+// has. Replicas need equal ones: such a program runs at the addresses of any other program, with
+// its own name and arguments.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/personality.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that is loaded later, closed, and loaded again where it was: what it computes is sliced
-// each time (tests/e2e/sliced_programs.py, which knows its points).  Words: how often.
+// A library is loaded at run time, closed, and loaded again at the same address: its computation is
+// sliced each time (tests/e2e/sliced_programs.py, which knows its points). Argument: how often.
 //
 // native: no
 // args: 3

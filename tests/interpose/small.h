@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the programs of one behaviour each (traps/, posix/): a few words that most of them need.
+// For the programs of one behaviour each (traps/, posix/): helpers that most of them need.
 #ifndef TESTS_INTERPOSE_SMALL_H
 #define TESTS_INTERPOSE_SMALL_H
 
@@ -29,7 +29,7 @@ static inline void* join(pthread_t t) {
   return result;
 }
 
-// What a routine returns when run by a thread of its own.
+// The result of a routine that runs in a separate thread.
 static inline long elsewhere(void* (*routine)(void*), void* argument) {
   return (long)join(start(routine, argument));
 }
@@ -80,8 +80,8 @@ static inline void handle(int signo, void (*handler)(int), int flags) {
   CHECK_EQUAL(sigaction(signo, &a, NULL), 0);
 }
 
-// Rings at the thread that began it, again and again until it is ended: a signal that comes before
-// the call that it is for interrupts nothing.
+// Signals the thread that began it, repeatedly until it is ended, because a signal that comes
+// before the call interrupts nothing.
 struct Interruptions {
   pthread_t target, thread;
   int ended;

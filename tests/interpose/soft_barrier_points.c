@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that are soft barrier points without a word in the program: its own, called directly;
-// one of a library that it is linked with; one of a library that it loads, twice; in threads, and
-// in processes, forked and executed.  The order in which threads come to the function ('a') and
-// begin it ('c') shows whether they line up; arguments and results are what they were (POINT-1).
+// Functions that are soft barrier points without a change to the program: one of the program,
+// called directly; one of a linked library; one of a library that it loads, twice; in threads, and
+// in processes, forked and executed. The order in which threads reach the function ('a') and begin
+// it ('c') shows whether they wait for each other; arguments and results are unchanged (POINT-1).
 //
 // build: -rdynamic -l:crane_soft_barrier_library -Wl,-rpath,$ORIGIN
 // solo: --barriers own_function:3:99999,linked_function:3:99999,plugin_function:7:99999,no_such:3:9
@@ -20,7 +20,7 @@ enum { kThreads = 3 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char order[64];
 static size_t used;
-static int notes_to = -1;  // in a child: where they are written
+static int notes_to = -1;  // in a child: the descriptor that they are written to
 
 static void note(char c) {
   if (notes_to >= 0) {

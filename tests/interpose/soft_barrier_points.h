@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the libraries of soft_barrier_points.c export.  Their arguments fill all registers that
-// arguments come in, and some of the stack.
+// Exports of the libraries of soft_barrier_points.c. Their arguments fill all argument registers
+// and part of the stack.
 #ifndef TESTS_INTERPOSE_SOFT_BARRIER_POINTS_H
 #define TESTS_INTERPOSE_SOFT_BARRIER_POINTS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that wait in a loop without any call, for a word that another one writes, or that asks
-// for an operation of another one (traps 3 and 4 of the ancestors).  Natively this needs no help.
+// Threads that wait in a loop without any call, for a word that another thread writes, or for one
+// that needs an operation of another thread (traps 3 and 4). Natively this needs no help.
 //
 // solo: --stalls
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that was started past the library, by dlvsym, runs outside of the schedule: it is
-// counted, once, by the object that it first calls the library from.  The processor's counter is
-// the machine's there, also at a place that others have read often.
+// A thread started by dlvsym bypasses the library and runs outside the schedule. It is counted
+// once, under the object from which it first calls the library. It reads the machine's own counter,
+// also at a place that other threads have read often.
 //
 // solo: --unhooked
 #define _GNU_SOURCE
@@ -20,7 +20,7 @@ static __attribute__((noinline)) unsigned long read_counter(void) { return __rdt
 
 static void* stray(void* x) {
   const unsigned long begun = read_counter();
-  CHECK(begun > 1000000);  // not a thread's own time, which would be 0 here
+  CHECK(begun > 1000000);  // not a thread's own time, which would be 0
   CHECK(read_counter() > begun + 1);
   for (int i = 0; i < 3; ++i) {
     pthread_mutex_lock(&its_own);
@@ -38,7 +38,7 @@ int main(void) {
   CHECK(create != NULL);
   pthread_t t;
   CHECK_EQUAL(create(&t, NULL, stray, NULL), 0);
-  // Nobody in the schedule is told of its end.
+  // No thread of the schedule sees its end.
   while (!done) {
   }
   printf("it ran\n");

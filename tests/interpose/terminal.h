@@ -15,11 +15,11 @@
 
 #include "small.h"
 
-// What came from the terminal and was not yet expected.
+// Output of the terminal that no expect() has consumed yet.
 static char heard[16384];
 static size_t heard_size = 0;
 
-// Reads at the master until `text` has come, and forgets all up to its end.
+// Reads at the master until `text` has come, and discards everything up to its end.
 static inline void expect(int master, const char* text) {
   char* found;
   heard[heard_size] = '\0';
@@ -63,7 +63,7 @@ static inline short events_of(int fd) {
   return p.revents;
 }
 
-// Waits until poll says `wanted`.
+// Waits until poll reports `wanted`.
 static inline void await_events(int fd, short wanted) {
   struct pollfd p = {fd, wanted, 0};
   CHECK_EQUAL(poll(&p, 1, -1), 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creation, results, joins of every kind, detached threads, handles that are used again (traps 17,
-// 18), thread-specific destructors, and a main thread that ends before the others (trap 21).
+// Creation, results, joins of every kind, detached threads, reused handles (traps 17, 18),
+// thread-specific destructors, and a main thread that ends before the others (trap 21).
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that is loaded later, closed, and loaded again where it was: its reads of the counter
-// are those of the program each time.
+// A library is loaded at run time, closed, and loaded again at the same address: each time it reads
+// the program's counter.
 //
 // native: no
 // build: -Wl,-rpath,$ORIGIN
@@ -15,7 +15,7 @@ enum { kRounds = 3 };
 
 typedef unsigned long (*Read)(void);
 
-// RDTSC, or the jump that stands there now.
+// RDTSC, or the jump that is there now.
 static int reads_through_jump(Read read) {
   const unsigned char* code = (const unsigned char*)(uintptr_t)read;
   for (int i = 0; i < 32; ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// Under Crane what is random, what the clock says and who wins a race is the same in every run.
-// This program prints them, and two runs must print the same.
+// Under Crane random numbers, clocks and the winner of a race are the same in every run. This
+// program prints them, and two runs must print the same.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clocks never go back, also from thread to thread under a lock (rule 8a); sleeping takes as long
-// as asked (traps 12, 14); a loop that waits for the clock ends (rule 8c); all clocks tell one
-// time.
+// Clocks never go back, also from thread to thread under a lock (rule 8a); a sleep lasts as long as
+// requested (traps 12, 14); a loop that waits for the clock ends (rule 8c); all clocks agree.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/time.h>

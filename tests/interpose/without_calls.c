@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clocks that need no call of libc: the vDSO's functions by getauxval, RDTSC and RDTSCP; in
-// threads, in a child, and in a program that was executed.  They go with libc's clock.
+// threads, in a child, and in an executed program. They agree with libc's clock.
 #define _GNU_SOURCE
 #include <elf.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handler of SIGABRT that jumps out saves the process, each time; one that returns does not, and
-// neither does blocking or ignoring.
+// A SIGABRT handler that jumps out saves the process, each time; a handler that returns does not,
+// and neither does blocking or ignoring the signal.
 #include <setjmp.h>
 
 #include "../child.h"

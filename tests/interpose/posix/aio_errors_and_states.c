@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// aio_*: what is wrong is told by the call or by aio_error, nothing is left to cancel afterwards,
-// and aio_suspend waits for none that has ended.
+// aio_*: errors are reported by the call or by aio_error, nothing is left to cancel afterwards, and
+// aio_suspend does not wait for a request that has ended.
 #define _GNU_SOURCE
 #include <aio.h>
 #include <fcntl.h>

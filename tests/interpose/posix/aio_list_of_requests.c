@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lio_listio does several requests, waits for them, and says EIO when one of them failed.
+// lio_listio runs several requests, waits for them, and returns EIO if one of them failed.
 #define _GNU_SOURCE
 #include <aio.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lio_listio without waiting tells once, by its own signal, when all requests have ended, besides
-// what each request tells; with waiting, a failed request is EIO.
+// lio_listio without waiting notifies once, by its own signal, when all requests have ended, in
+// addition to each request's notification; with waiting, a failed request is EIO.
 #define _GNU_SOURCE
 #include <aio.h>
 #include <fcntl.h>

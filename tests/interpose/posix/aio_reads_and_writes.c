@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous requests on a file: done when aio_suspend says so, with their counts and errors.
+// Asynchronous requests on a file: done when aio_suspend reports it, with their counts and errors.
 #define _GNU_SOURCE
 #include <aio.h>
 #include <fcntl.h>

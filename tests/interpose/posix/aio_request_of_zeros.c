@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request that was filled with zeros tells nobody: its sigevent names signal 0. One that names no
-// signal at all has failed.
+// A request filled with zeros sends no notification: its sigevent names signal 0. One with an
+// invalid signal number fails.
 #define _GNU_SOURCE
 #include <aio.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each of many requests in a row tells by a thread, none is forgotten.
+// Each of many requests in a row notifies by a thread; none is lost.
 #define _GNU_SOURCE
 #include <aio.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A finished request tells by a signal with its value, or by a function in a thread.
+// A finished request notifies by a signal with its value, or by a function in a thread.
 #define _GNU_SOURCE
 #include <aio.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread runs on the stack that it was given.
+// A thread runs on the stack given in its attributes.
 #define _GNU_SOURCE
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of threads give back what was set and refuse what is none.
+// Thread attributes return the values that were set, and refuse invalid ones.
 #define _GNU_SOURCE
 #include <limits.h>
 

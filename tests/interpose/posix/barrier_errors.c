@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A barrier for nobody is refused; one for a single thread never waits, and can be made anew.
+// A barrier for no thread is refused; one for a single thread never waits, and can be initialised
+// again.
 #include "../small.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nobody passes a barrier before all have arrived.
+// No thread passes a barrier before all have arrived.
 #include "../small.h"
 
 static pthread_barrier_t barrier;

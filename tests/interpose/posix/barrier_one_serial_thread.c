@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each round one thread, and one only, is told PTHREAD_BARRIER_SERIAL_THREAD.
+// In each round exactly one thread gets PTHREAD_BARRIER_SERIAL_THREAD.
 #include "../small.h"
 
 static pthread_barrier_t barrier;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocking calls are cancellation points: read, poll, select, accept, sem_wait, sigwait, sleep,
-// wait, msgless pipes and sockets alike.
+// wait, on pipes and sockets alike.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <sys/select.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// While it is disabled a cancellation is pending; it acts after it is enabled, at the next point.
+// While cancellation is disabled a request is pending; when enabled it acts at the next point.
 #include "../small.h"
 
 static sem_t begun, cancelled;

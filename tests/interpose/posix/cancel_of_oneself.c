@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that cancels itself ends at once when its type is asynchronous, otherwise at its next
-// point; with cancellation disabled at neither.
+// A thread that cancels itself ends at once if its type is asynchronous, otherwise at its next
+// cancellation point; with cancellation disabled at neither.
 #include "../small.h"
 
 static int reached;

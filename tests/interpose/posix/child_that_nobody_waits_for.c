@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SA_NOCLDWAIT: children leave no status behind; wait returns when the last has ended, with ECHILD;
-// SIGCHLD still comes.
+// SA_NOCLDWAIT: children leave no status; wait returns ECHILD when the last has ended; SIGCHLD
+// still comes.
 #include <sys/wait.h>
 
 #include "../small.h"

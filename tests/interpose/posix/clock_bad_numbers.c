@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// clock_gettime and clock_getres refuse numbers of no clock and of no process.
+// clock_gettime and clock_getres refuse numbers that belong to no clock and no process.
 #include "../small.h"
 
 static void refuses(clockid_t clock) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// clock_getres and clock_gettime of numbers that are no clocks, and of processor clocks of nobody,
+// clock_getres and clock_gettime of invalid clock numbers, and of processor clocks of no process,
 // are EINVAL.
 #include <limits.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// clock_nanosleep returns its error and leaves errno alone.
+// clock_nanosleep returns its error and does not change errno.
 #include "../small.h"
 
 int main(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// clock_nanosleep: clocks that cannot sleep are not supported, the caller's own processor clock and
-// unknown ones are wrong.
+// clock_nanosleep: clocks that cannot sleep are not supported; the caller's own processor clock and
+// unknown clocks are invalid.
 #include "../small.h"
 
 int main(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handled signal interrupts clock_nanosleep: the rest is given for a relative one, not for an
-// absolute one.
+// A handled signal interrupts clock_nanosleep: a relative sleep returns the remaining time, an
+// absolute one does not.
 #include "../small.h"
 
 static void nothing(int signo) { (void)signo; }

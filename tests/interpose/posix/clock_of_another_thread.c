@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_getcpuclockid names the clock of one thread, clock_getcpuclockid of a process.
+// pthread_getcpuclockid names the clock of a thread, clock_getcpuclockid that of a process.
 #include "../small.h"
 
 static sem_t go, begun;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// time, gettimeofday, timespec_get and times tell the same as clock_gettime, each rounded
-// down to its unit, and none goes back.
+// time, gettimeofday, timespec_get and times agree with clock_gettime, each rounded down to its
+// unit, and none goes back.
 #include <sys/time.h>
 #include <sys/times.h>
 

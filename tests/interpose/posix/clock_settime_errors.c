@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// clock_settime: clocks that cannot be set and times that are none are wrong before anybody asks
-// for privileges; an ordinary user may not set the clock.
+// clock_settime: clocks that cannot be set and invalid times are errors before privileges are
+// checked; an ordinary user may not set the clock.
 #include <sys/time.h>
 
 #include "../child.h"

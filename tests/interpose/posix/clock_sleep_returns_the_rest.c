@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sleep interrupted by a handler gives the seconds that are left.
+// A sleep interrupted by a handler returns the remaining seconds.
 #include "../small.h"
 
 static void nothing(int signo) { (void)signo; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_cond_clockwait times out by the clock that it is given, whatever the attributes say.
+// pthread_cond_clockwait times out by the clock of its argument, whatever the attributes are.
 #include "../small.h"
 
 int main(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signal handler runs while its thread waits for a condition; the wait goes on or wakes
-// spuriously, and never says EINTR.
+// A signal handler runs while its thread waits for a condition; the wait continues or wakes
+// spuriously, and never returns EINTR.
 #include "../small.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A condition that says it is shared, in memory that is not: a child of fork has one of its own at
-// the same address, and waits there for itself.
+// A condition marked as shared, in memory that is private: a forked child has a separate one at the
+// same address, and its waits are its own.
 #include "../child.h"
 
 static pthread_mutex_t mutex;

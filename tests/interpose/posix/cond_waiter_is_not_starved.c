@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lock made of a flag, a mutex and a condition, as interpreters have: a thread that gives it up
-// and takes it again in a loop of few calls does not keep out for ever another one that waits.  The
-// loop is begun at several distances from what was before, and with several numbers of calls.
+// A lock made of a flag, a mutex and a condition, as interpreters have: a thread that releases and
+// retakes it in a loop of few calls does not starve another thread that waits for it. The loop
+// begins at several distances from the previous calls, and has several numbers of calls.
 #include "../small.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -26,7 +26,7 @@ static void some_calls(int count) {
   for (int i = 0; i < count; ++i) CHECK_EQUAL(sched_getscheduler(0), SCHED_OTHER);
 }
 
-// Long enough for a thread that was woken to be there.
+// Long enough for a woken thread to arrive.
 static void compute(void) {
   for (volatile int i = 0; i < 100000; ++i) {
   }
@@ -43,7 +43,7 @@ static void* finish(void* unused) {
   return unused;
 }
 
-// The other one waits before the loop begins.
+// The other thread waits before the loop begins.
 static pthread_t start_waiting(void) {
   const pthread_t t = start(finish, NULL);
   for (int seen = 0; !seen; sched_yield()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of conditions give back what was set.
+// Condition attributes return the values that were set.
 #include "../small.h"
 
 int main(void) {

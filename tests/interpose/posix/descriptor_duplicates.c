@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dup, dup2, dup3 and F_DUPFD: the lowest number, shared position and status flags, own
+// dup, dup2, dup3 and F_DUPFD: the lowest number, shared position and status flags, a separate
 // close-on-exec flag, and the errors.
 #define _GNU_SOURCE
 #include <fcntl.h>

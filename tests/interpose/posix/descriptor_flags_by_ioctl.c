@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FIOCLEX, FIONCLEX and FIONBIO do what fcntl does, for files, pipes and sockets; unknown commands
-// are ENOTTY.
+// FIOCLEX, FIONCLEX and FIONBIO have the same effect as fcntl, for files, pipes and sockets;
+// unknown commands are ENOTTY.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// F_SETOWN, F_SETOWN_EX and F_SETSIG read back, of pipes and sockets.
+// F_SETOWN, F_SETOWN_EX and F_SETSIG read back, for pipes and sockets.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 
 int main(void) {
   int s[2];
-  setpgid(0, 0);  // also where the group is one of outside
+  setpgid(0, 0);  // also if the group is one from outside
   CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
   CHECK_EQUAL(fcntl(s[0], F_GETOWN), 0);
   CHECK_EQUAL(fcntl(s[0], F_GETSIG), 0);

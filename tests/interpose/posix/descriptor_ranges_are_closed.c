@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// close_range closes or marks a range, of all kinds of descriptors, and closefrom all from one on;
-// what is outside stays.
+// close_range closes or marks a range, for all kinds of descriptors; closefrom closes all from one
+// number on. Descriptors outside the range stay.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// close_range with CLOSE_RANGE_UNSHARE, and O_NONBLOCK set by a child on a shared pipe end: the
-// first is the process' own, the second both see.
+// close_range with CLOSE_RANGE_UNSHARE affects only the process. O_NONBLOCK set by a child on a
+// shared pipe end affects both.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// O_ASYNC and FIOASYNC: what comes at a socket or pipe is told to its owner by SIGIO, or by the
-// signal of F_SETSIG with the descriptor; without the flag or an owner nothing is told.
+// O_ASYNC and FIOASYNC: input at a socket or pipe is signalled to its owner by SIGIO, or by the
+// signal of F_SETSIG with the descriptor; without the flag or an owner there is no signal.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ static void expect_nothing(void) {
   CHECK_EQUAL(errno, EAGAIN);
 }
 
-// Signals may be told again for what was told: the rest is dropped.
+// One event may be signalled more than once: drops the rest.
 static void drop_rest(void) {
   const struct timespec none = {0, 0};
   while (sigtimedwait(&both, NULL, &none) > 0) {
@@ -83,7 +83,7 @@ static void loopback(int* ends) {
 
 int main(void) {
   int ends[2];
-  setpgid(0, 0);  // also where the group is one of outside
+  setpgid(0, 0);  // also if the group is one from outside
   both = set_of_signal(SIGIO);
   sigaddset(&both, SIGUSR2);
   CHECK_EQUAL(sigprocmask(SIG_BLOCK, &both, NULL), 0);

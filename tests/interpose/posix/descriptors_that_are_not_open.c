@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A descriptor that the program did not open is not there: no call reads, writes, maps, copies or
-// passes it on, whatever number it has up to the limit.
+// A descriptor that the program did not open does not exist: no call reads, writes, maps, copies or
+// passes it, for any number up to the limit.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -30,7 +30,7 @@
 static int zero, out, epoll, pipes[2];
 static char bytes[64];
 
-// Whether `result` and errno say that there is no such descriptor.
+// Whether `result` and errno report that there is no such descriptor.
 static int none(long result) { return result == -1 && errno == EBADF; }
 
 #define REFUSES(call)  \

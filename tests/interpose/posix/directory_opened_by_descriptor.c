@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fdopendir takes a directory's descriptor over; files and closed numbers are refused; a removed
-// directory is empty and takes no new names.
+// fdopendir takes over a directory's descriptor; files and closed numbers are refused; a removed
+// directory is empty and accepts no new names.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// readdir gives every name once; telldir and seekdir come back to a place, rewinddir to the begin,
-// and sees what was made meanwhile.
+// readdir returns every name once; telldir and seekdir return to a place, rewinddir to the start,
+// and then new entries are seen.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A callback of dl_iterate_phdr computes, with ld.so's lock held, while another thread opens and
-// closes a library: the other one waits for that lock in libc, whoever has the turn.  (With time
-// slices no turn is given away in the callback.)
+// closes a library: that thread waits for the lock in libc, whichever thread has the turn. (With
+// time slices no turn is given away in the callback.)
 // parallel: no
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

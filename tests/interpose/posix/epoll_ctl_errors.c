@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// epoll_ctl names what is wrong: twice the same, never added, itself, a file, a closed descriptor.
+// epoll_ctl's errors: added twice, never added, the epoll itself, a file, a closed descriptor.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/epoll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EPOLLET tells a writer when a reader has made room, though there was some before: of an eventfd,
-// and of a unix stream whose messages are gone.
+// EPOLLET notifies a writer when a reader has made room, even if there was some before: for an
+// eventfd, and for a unix stream whose messages are gone.
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// EPOLLET tells of new input once, and again when more comes.
+// EPOLLET reports new input once, and again when more arrives.
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EPOLLEXCLUSIVE may be said when a descriptor is added, with few other bits, not of an epoll, and
-// such a registration is not modified.
+// EPOLLEXCLUSIVE is permitted when a descriptor is added, with few other bits, and not for an
+// epoll; such a registration cannot be modified.
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// With room for one event, ready descriptors take turns: none is told twice before the others.
+// With room for one event, ready descriptors take turns: none is reported twice before the others.
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 

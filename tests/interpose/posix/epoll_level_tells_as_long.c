@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Without EPOLLET an event is told as long as there is something to read.
+// Without EPOLLET an event is reported as long as there is something to read.
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A registration of epoll is of the open file and the number: a duplicate may be added as well, and
-// closing the number leaves it as long as a duplicate is open.
+// A registration of epoll is keyed by open file and number: a duplicate can be added as well, and
+// closing the number keeps the registration while a duplicate is open.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/epoll.h>

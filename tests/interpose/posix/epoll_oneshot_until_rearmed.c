@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// EPOLLONESHOT tells once, and then nothing until it is armed again.
+// EPOLLONESHOT reports once, and then nothing until it is armed again.
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 

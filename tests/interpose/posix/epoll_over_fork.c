@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child shares the epoll of its parent: what it adds or removes counts for both, and a file that
-// one of them has closed is still told as long as the other has it open.
+// A child shares its parent's epoll: additions and removals affect both, and a file that one of
+// them has closed is still reported while the other has it open.
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 #include <sys/wait.h>

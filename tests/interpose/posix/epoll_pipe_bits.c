@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// epoll tells hang-ups and errors of a pipe without being asked, with data still there, and tells
-// them edge-triggered once.
+// epoll reports hang-ups and errors of a pipe without a request for them, also with data still
+// there; edge-triggered it reports them once.
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// epoll_pwait lifts the mask only while it waits.
+// epoll_pwait changes the mask only while it waits.
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 

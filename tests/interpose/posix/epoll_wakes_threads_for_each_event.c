@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that wait on one epoll get every event once when each is armed for one.
+// Threads that wait on one epoll get every event once, if each is one-shot.
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 

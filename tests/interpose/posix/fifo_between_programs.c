@@ -10,9 +10,9 @@ int main(void) {
   char to[80], from[80], command[240], b[16];
   snprintf(to, sizeof to, "/tmp/%s-to-%d", program_invocation_short_name, getpid());
   snprintf(from, sizeof from, "/tmp/%s-from-%d", program_invocation_short_name, getpid());
-  unlink(to);  // of a run that was killed
+  unlink(to);  // left by a killed run
   CHECK_EQUAL(mkfifo(to, 0600), 0);
-  unlink(from);  // of a run that was killed
+  unlink(from);  // left by a killed run
   CHECK_EQUAL(mkfifo(from, 0600), 0);
   snprintf(command, sizeof command, "while read -r w; do echo \"<$w>\"; done < %s > %s", to, from);
   const pid_t p = fork();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several processes write whole lines into a FIFO; the reader gets them all, and then the end.
+// Several processes write whole lines into a FIFO; the reader gets them all, then the end.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -20,10 +20,10 @@ int main(void) {
   int count[3] = {0};
   char line[10];
   snprintf(path, sizeof path, "/tmp/%s-%d", program_invocation_short_name, getpid());
-  unlink(path);  // of a run that was killed
+  unlink(path);  // left by a killed run
   CHECK_EQUAL(mkfifo(path, 0600), 0);
   for (int i = 0; i < 3; ++i) p[i] = start_process(writer, i);
-  // Between two writers there may be none: the end may come more than once.
+  // There may be no writer for a moment: the end may come more than once.
   for (int lines = 0; lines < 30;) {
     const int fd = open(path, O_RDONLY);
     for (ssize_t n; (n = read(fd, line, sizeof line)) != 0; ++lines) {

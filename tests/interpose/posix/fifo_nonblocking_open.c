@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A nonblocking open for reading succeeds at once, one for writing says ENXIO without a reader;
-// poll says hang-up only after a first writer has gone.
+// A nonblocking open for reading succeeds at once, one for writing returns ENXIO without a reader;
+// poll reports a hang-up only after a first writer has closed.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 int main(void) {
   char path[80], b[8];
   snprintf(path, sizeof path, "/tmp/%s-%d", program_invocation_short_name, getpid());
-  unlink(path);  // of a run that was killed
+  unlink(path);  // left by a killed run
   CHECK_EQUAL(mkfifo(path, 0600), 0);
   CHECK_EQUAL(mkfifo(path, 0600), -1);
   CHECK_EQUAL(errno, EEXIST);

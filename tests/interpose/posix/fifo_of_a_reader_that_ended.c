@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the end of a FIFO's only reader is known there is no reader, and when its writers have gone
-// too there is nothing in it; as long as there is a writer what was not read stays.
+// When the end of a FIFO's only reader is known, there is no reader; when its writers have closed
+// too, it is empty. While there is a writer, unread data stays.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -12,7 +12,7 @@ static char path[80];
 static int open_end, told_end;
 
 static int reads_nothing(int x) {
-  enum { kBytes = 64 << 20 };  // so that the kernel comes to the descriptors late
+  enum { kBytes = 64 << 20 };  // so that the kernel closes the descriptors late
   char* memory = malloc(kBytes);
   CHECK(memory != NULL);
   for (long i = 0; i < kBytes; i += 4096) ((volatile char*)memory)[i] = 1;
@@ -33,7 +33,7 @@ int main(void) {
   int opened[2], told[2], signo = 0;
   char b[8];
   snprintf(path, sizeof path, "/tmp/%s-%d", program_invocation_short_name, getpid());
-  unlink(path);  // of a run that was killed
+  unlink(path);  // left by a killed run
   CHECK_EQUAL(mkfifo(path, 0600), 0);
   CHECK_EQUAL(pipe(opened), 0);
   CHECK_EQUAL(pipe(told), 0);

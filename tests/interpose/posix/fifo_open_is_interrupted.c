@@ -11,7 +11,7 @@ static void note(int signo) { (void)signo; }
 int main(void) {
   char path[80];
   snprintf(path, sizeof path, "/tmp/%s-%d", program_invocation_short_name, getpid());
-  unlink(path);  // of a run that was killed
+  unlink(path);  // left by a killed run
   CHECK_EQUAL(mkfifo(path, 0600), 0);
   handle(SIGALRM, note, 0);
   const int lowest = dup(0);

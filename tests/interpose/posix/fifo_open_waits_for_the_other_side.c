@@ -28,7 +28,7 @@ static void* writer(void* x) {
 
 int main(void) {
   snprintf(path, sizeof path, "/tmp/%s-%d", program_invocation_short_name, getpid());
-  unlink(path);  // of a run that was killed
+  unlink(path);  // left by a killed run
   CHECK_EQUAL(mkfifo(path, 0600), 0);
   pthread_t t = start(reader, NULL);
   sleep_ms(10);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A FIFO goes on after its reader has gone and rejoin; in between a writer gets EPIPE.
+// A FIFO remains usable when its reader leaves and returns; in between a writer gets EPIPE.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@ int main(void) {
   char path[80], b[8];
   handle(SIGPIPE, SIG_IGN, 0);
   snprintf(path, sizeof path, "/tmp/%s-%d", program_invocation_short_name, getpid());
-  unlink(path);  // of a run that was killed
+  unlink(path);  // left by a killed run
   CHECK_EQUAL(mkfifo(path, 0600), 0);
   int in = open(path, O_RDONLY | O_NONBLOCK);
   const int out = open(path, O_WRONLY);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// utimensat and its kin: the access time given reads back beside another modification time, by
-// name, by descriptor, of a link and of a directory; UTIME_OMIT leaves it, writing does too.
+// utimensat and related calls: the access time reads back, with another modification time, by name,
+// by descriptor, of a link and of a directory; UTIME_OMIT keeps it, and so does writing.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

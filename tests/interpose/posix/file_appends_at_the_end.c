@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// O_APPEND: each write goes to the end, whatever the position; pwrite too; fcntl takes it off and
-// puts it on again.
+// O_APPEND: each write goes to the end, whatever the position; pwrite too; fcntl clears and sets
+// the flag.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Linux answers to calls that are not of the file's own kind, or not of its state.
+// Linux's errors for calls that do not fit the file's kind or state.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fsync and its kin from threads that share descriptors, a fork in between, and their errors.
+// fsync and related calls from threads that share descriptors, with a fork in between, and their
+// errors.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -24,7 +25,7 @@ static void* writer(void* unused) {
   return NULL;
 }
 
-// A child has none of the threads that flush in its parent: it may close what they use.
+// A child has none of its parent's flushing threads: it may close their descriptors.
 static void* forker(void* unused) {
   (void)unused;
   for (int i = 0; i < 3; ++i) {

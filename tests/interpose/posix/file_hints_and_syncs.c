@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // posix_fadvise, readahead, sync_file_range, syncfs, fsync and fdatasync of a file succeed; bad
-// arguments are named.
+// arguments return errors.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// Leases are refused as by a file system without them: who breaks one is told of by the kernel, at
-// no turn.
+// Leases are refused, as by a file system without them: the kernel would signal a lease break at no
+// turn.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hard links count, an unlinked file lives as long as it is open, symbolic links may dangle and
-// loop; readlink cuts; realpath resolves.
+// Hard links are counted, an unlinked file exists while it is open, symbolic links may dangle and
+// loop; readlink truncates; realpath resolves.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>

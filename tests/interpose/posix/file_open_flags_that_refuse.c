@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// open: O_EXCL of what is there, O_NOFOLLOW of a link, O_DIRECTORY of a file, a directory for
-// writing, a name under a file, an empty and a very long name.
+// open's refusals: O_EXCL of an existing file, O_NOFOLLOW of a link, O_DIRECTORY of a file, a
+// directory for writing, a name under a file, an empty and a very long name.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A descriptor of O_PATH names a file without opening it: no read or write, but fstat, openat under
-// it, opening it anew, also of a symbolic link itself.
+// it, and opening it again, also of a symbolic link itself.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

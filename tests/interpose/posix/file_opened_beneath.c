@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// openat2, where there is one: RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS refuse what leaves the
-// directory and links; unknown flags and a short structure are EINVAL.
+// openat2, where it exists: RESOLVE_BENEATH refuses paths that leave the directory,
+// RESOLVE_NO_SYMLINKS refuses links; unknown flags and a short structure are EINVAL.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// umask takes bits off what is made; chmod and fchmodat set them; access and faccessat tell what
-// is allowed; chown to oneself succeeds, and only root gives files away.
+// umask clears bits of new files; chmod and fchmodat set them; access and faccessat report them;
+// chown to oneself succeeds, and only root gives files away.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

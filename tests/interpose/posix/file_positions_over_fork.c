@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A child shares the open file: its reads move the parent's position, its status flags are the
-// parent's; what each opens itself is apart.
+// parent's; files that each opens are separate.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rename replaces a file and an empty directory, renameat2 exchanges two or refuses to replace, and
-// what cannot be renamed names its error.
+// impossible renames return their errors.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sendfile by an offset leaves the position; without one it moves it; into a pipe, a socket and a
+// sendfile with an offset keeps the position; without one it moves it; into a pipe, a socket and a
 // file; nothing at the end.
 #define _GNU_SOURCE
 #include <fcntl.h>

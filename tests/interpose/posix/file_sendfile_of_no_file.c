@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sendfile takes its bytes of files: a pipe or a socket as the source is refused, with an offset
-// because it has no positions.
+// sendfile reads from files: a pipe or a socket as the source is refused; with an offset the reason
+// is that it has no position.
 #define _GNU_SOURCE
 #include <sys/sendfile.h>
 #include <sys/socket.h>

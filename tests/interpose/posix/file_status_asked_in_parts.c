@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// statx tells the same as stat: of a name, of a descriptor, of a link itself, and a subset of the
-// fields is enough; unknown flags are EINVAL.
+// statx returns the same as stat: for a name, a descriptor, a link itself, and a subset of the
+// fields; unknown flags are EINVAL.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

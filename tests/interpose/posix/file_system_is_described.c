@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// statvfs and statfs describe the file system of a name or a descriptor, plausibly and alike;
-// pathconf and fpathconf tell its limits.
+// statvfs and statfs describe the file system of a name or a descriptor, plausibly and equally;
+// pathconf and fpathconf return its limits.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>

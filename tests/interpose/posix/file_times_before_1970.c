@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times before 1970 that a program gives to a file read back, with a part below the second, and so
-// do times beyond 32 bits.
+// File times before 1970 that a program sets read back, with their fraction of a second, and so do
+// times beyond 32 bits.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A write moves the modification and change times, a chmod only the change time, and neither lies
-// after the clock; new files of a directory move its time.
+// A write updates the modification and change times, a chmod only the change time, and neither is
+// later than the clock; new files in a directory update its time.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// preadv2 and pwritev2: an offset of -1 means the position, RWF_APPEND goes to the end, the counts
-// and flags that are refused; what has no position has no pread.
+// preadv2 and pwritev2: an offset of -1 means the position, RWF_APPEND writes at the end; refused
+// counts and flags; pread fails without a position.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// O_TMPFILE makes a file without a name, which linkat by /proc/self/fd can give one unless O_EXCL
-// was said.
+// O_TMPFILE makes a file without a name; linkat by /proc/self/fd can give it one, unless it was
+// opened with O_EXCL.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

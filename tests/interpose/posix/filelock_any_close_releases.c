@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process loses its record locks of a file when it closes any descriptor of it.
+// A process loses its record locks on a file when it closes any descriptor of it.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who waits for a lock gets it when the holder closes the file.
+// A process that waits for a lock gets it when the holder closes the file.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// flock excludes other processes; shared locks go together; the end of the holder releases.
+// flock excludes other processes; shared locks coexist; the end of the holder releases the lock.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// F_GETLK tells the type, the range and the process of a lock that is in the way.
+// F_GETLK returns the type, the range and the process of a conflicting lock.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks that a program has without having asked for them: a record lock that was there before exec,
-// and one of an open file that a child has locked.  When its end is known they are gone.
+// Locks that a program holds without having taken them: a record lock from before exec, and a lock
+// of an open file that a child has locked. They are gone when the holder's end is known.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/file.h>
@@ -10,7 +10,7 @@
 static char path[] = "/tmp/filelockXXXXXX";
 static char** arguments;
 
-// So much memory that the kernel comes to the descriptors late.
+// Uses so much memory that the kernel closes the descriptors late.
 static void become_large(void) {
   enum { kBytes = 64 << 20 };
   char* memory = malloc(kBytes);
@@ -35,7 +35,7 @@ static int has_a_child_that_locks(int x) {
   return x;
 }
 
-// Also the signal says that a process has ended: what it had is free.
+// The signal also reports that a process has ended: its locks are free.
 static int try_after(int (*routine)(int), int fd) {
   int signo = 0;
   const sigset_t end = set_of_signal(SIGCHLD);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lockf locks from the file's position; F_TEST and F_TLOCK tell of another process' lock.
+// lockf locks from the file's position; F_TEST and F_TLOCK report another process' lock.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks of ranges that do not touch go together; a fork inherits none.
+// Locks of disjoint ranges coexist; a fork inherits none.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes wait for each other's record locks in a circle: EDEADLK is for the one that closes it,
-// the others get their locks.
+// Processes wait for each other's record locks in a circle: the one that closes the circle gets
+// EDEADLK, the others get their locks.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/wait.h>

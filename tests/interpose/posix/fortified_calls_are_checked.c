@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -O2 -D_FORTIFY_SOURCE=2 -Wno-error -w
-// A program that was compiled with _FORTIFY_SOURCE is ended by a call that would overflow its
-// buffer, and by an open() without a mode that it needs, as natively: SIGABRT. Calls that fit go
-// on.
+// A program compiled with _FORTIFY_SOURCE is ended by a call that would overflow its buffer, and by
+// an open() without a required mode, as natively: SIGABRT. Calls that fit continue.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>

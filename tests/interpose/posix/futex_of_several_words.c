@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// futex_waitv: a thread waits for several words, and is told which one woke it; a wake-up counts it
-// as any other waiter; deadlines of both clocks, other values and wrong arguments end it.
+// futex_waitv: a thread waits for several words, and learns which one woke it; a wake-up counts it
+// as any other waiter; deadlines of both clocks, other values and wrong arguments end the wait.
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -40,7 +40,7 @@ static void* wait_once(void* unused) {
   return unused == NULL ? (void*)index : NULL;
 }
 
-// Until the waiters have come.
+// Wakes until all waiters have arrived.
 static void wake_all(int word, int count) {
   while (count > 0) {
     const long n = wake(word, count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches come and go while other threads read and write: whether a call takes a turn for its
-// report depends on the schedule alone, which the runner compares.
+// Watches are added and removed while other threads read and write: whether a call takes a turn for
+// its report depends on the schedule alone, which the runner compares.
 #include "../inotify.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -19,7 +19,7 @@ static void* use_file(void* given) {
   return NULL;
 }
 
-// However many there are: natively that is a matter of speed.
+// However many there are: natively that depends on speed.
 static void forget_events(int fd) {
   static char room[8192] __attribute__((aligned(8)));
   while (read(fd, room, sizeof room) > 0) {

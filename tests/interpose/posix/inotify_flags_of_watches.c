@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks are replaced or added to; a watch may be of one event, or of files with a name alone; equal
-// events in a row are told once.
+// Masks are replaced or extended; a watch may be for one event, or for files with a name only;
+// equal events in a row are reported once.
 #include "../inotify.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events that no one reads are lost beyond fs.inotify.max_queued_events, and that is told once.
+// Unread events beyond fs.inotify.max_queued_events are lost, and that is reported once.
 #include "../inotify.h"
 
 enum { kMost = 16384 };

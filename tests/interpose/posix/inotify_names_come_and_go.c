@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A watch on a directory is told of each name that is made, moved or removed in it.
+// A watch on a directory reports each name that is made, moved or removed in it.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done by a descriptor is told with the name that it has, and the close of the last
-// descriptor of an open file alone.
+// Operations on a descriptor are reported with the file's current name; a close is reported only
+// for the last descriptor of an open file.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <sys/sendfile.h>

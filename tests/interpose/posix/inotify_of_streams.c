@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream writes is told when it is flushed or closed.
+// The writes of a stream are reported when it is flushed or closed.
 #include "../inotify.h"
 
 int main(void) {

@@ -18,7 +18,7 @@ int main(void) {
   EXPECT(fd, "1 moved, 1 attrib, 1 gone, 1 ignored");
   FAILS(inotify_rm_watch(fd, 1), EINVAL);
 
-  // Open: it lives on without a name.
+  // Open: it exists without a name.
   make_file("a");
   const int f = open("a", O_RDWR);
   CHECK_EQUAL(inotify_add_watch(fd, "a", IN_ALL_EVENTS), 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An instance is an open file: it goes over to children and by messages to others, and ends with
-// its last descriptor.  The end of a process and exec close files.
+// An instance is an open file: children inherit it, messages pass it to others, and it ends with
+// its last descriptor. The end of a process and exec close files.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// read, poll, select and epoll wait for events, of other threads and of other processes.
+// read, poll, select and epoll wait for events of other threads and of other processes.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>

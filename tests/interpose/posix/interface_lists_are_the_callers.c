@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a caller does with its list of interfaces, and that it gives it back, is nobody else's.
+// A caller's changes to its list of interfaces, and freeing it, affect no other caller.
 #define _GNU_SOURCE
 #include <ifaddrs.h>
 #include <net/if.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where sockets of IPv6 reach ::1, getifaddrs lists it, with its interface and its mask.
+// If IPv6 sockets reach ::1, getifaddrs lists it, with its interface and its mask.
 #define _GNU_SOURCE
 #include <ifaddrs.h>
 #include <net/if.h>

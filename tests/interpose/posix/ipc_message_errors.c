@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// msgsnd and msgrcv: types and sizes that cannot be, cut messages, all types but one, a queue that
-// is full, one that is gone.
+// msgsnd and msgrcv: invalid types and sizes, truncated messages, all types but one, a full queue,
+// a removed one.
 #define _GNU_SOURCE
 #include <sys/msg.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// msgrcv takes the first message, the first of a type, or that of the lowest type up to one.
+// msgrcv takes the first message, the first of a type, or the one of the lowest type up to a limit.
 #define _GNU_SOURCE
 #include <sys/msg.h>
 

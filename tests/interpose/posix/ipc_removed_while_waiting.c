@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who waits for a semaphore or a message gets EIDRM when it is removed, and EINVAL afterwards.
+// A process that waits for a semaphore or a message gets EIDRM when it is removed, and EINVAL
+// afterwards.
 #define _GNU_SOURCE
 #include <sys/msg.h>
 #include <sys/sem.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process did with SEM_UNDO is taken back when it ends, and wakes who waits.
+// SEM_UNDO operations of a process are undone when it ends, which wakes waiters.
 #define _GNU_SOURCE
 #include <sys/sem.h>
 

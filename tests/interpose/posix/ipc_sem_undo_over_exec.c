@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process did with SEM_UNDO stays over exec and is taken back at the end; nothing is taken
-// back of a semaphore that somebody has set meanwhile.
+// SEM_UNDO operations of a process survive exec and are undone at its end; those on a semaphore
+// whose value was set meanwhile are not.
 #define _GNU_SOURCE
 #include <sys/sem.h>
 

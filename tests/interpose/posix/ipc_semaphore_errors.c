@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// semget, semop and semctl: what is not there, not allowed, too many, too far.
+// semget, semop and semctl: missing, not permitted, too many, out of range.
 #define _GNU_SOURCE
 #include <sys/sem.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// semop waits until the value is there, and an operation of 0 until the value is 0.
+// semop waits until the value is sufficient; an operation of 0 waits until the value is 0.
 #define _GNU_SOURCE
 #include <sys/sem.h>
 

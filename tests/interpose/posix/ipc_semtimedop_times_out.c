@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// semtimedop ends with EAGAIN after its time, and not when it gets the value before.
+// semtimedop returns EAGAIN after its time, unless it gets the value before.
 #define _GNU_SOURCE
 #include <sys/sem.h>
 

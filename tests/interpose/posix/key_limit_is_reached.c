@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTHREAD_KEYS_MAX keys can be made, no more; deleted ones are free again and begin with NULL; a
+// PTHREAD_KEYS_MAX keys can be made, no more; deleted keys can be reused and begin with NULL; a
 // deleted or unknown key is EINVAL.
 #include <limits.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
 // says: limit: .*clone
-// clone() is refused however often a program asks, and the log does not grow with it.
+// clone() is refused however often a program calls it, and the log does not grow with it.
 #include "../limit.h"
 
 static int never(void* given) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // says: limit: .*descriptors
-// Descriptors are made until there are no more.  Of a pair there are both or none: a refused pipe
-// or socketpair takes nothing away.  One that is closed makes room for another.
+// Descriptors are made until the limit. A pair is made completely or not at all: a refused pipe or
+// socketpair uses none. Closing one makes room for another.
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // says: limit: .*multicast groups
-// A socket joins groups until there are no more (ENOBUFS); one that it leaves makes room.
+// A socket joins groups until the limit (ENOBUFS); leaving one makes room.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All descriptors that the kernel has for a process are in use: it forks all the same, again and
-// again, also its children, and one that has closed one of them begins another program.
+// All descriptors that the kernel permits a process are in use: it still forks, repeatedly, and so
+// do its children; one that has closed one of them executes another program.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // says: limit: .*streams of popen
-// Commands are opened until there are no more; one that is closed makes room for another.
+// Commands are opened until the limit; closing one makes room for another.
 #include "../limit.h"
 
 #define MOST 70

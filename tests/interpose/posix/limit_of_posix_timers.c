@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // says: limit: .*timers
-// Timers are made until there are no more (EAGAIN); one that is deleted makes room for another,
-// which rings.
+// Timers are made until the limit (EAGAIN); deleting one makes room for another, which expires.
 #include "../limit.h"
 
 #define MOST 1100

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // says: limit: .*processes
-// Children that nobody waits for are made until there are no more (EAGAIN); once they were waited
-// for there can be others.
+// Children are made without waiting for them until the limit (EAGAIN); after waits for them, others
+// can be made.
 #include "../child.h"
 #include "../limit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // says: limit: .*pending signals
-// Signals are queued until there is no more room (EAGAIN); kill goes through all the same.  What
-// was queued comes in its order, and there is room again.
+// Signals are queued until the limit (EAGAIN); kill still succeeds. Queued signals arrive in their
+// order, and then there is room again.
 #include "../limit.h"
 
 #define MOST 5000

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // says: limit: .*semaphores to undo
-// Semaphores are changed with SEM_UNDO until there is no more to be remembered (ENOSPC); what was
-// done can be taken back with SEM_UNDO, which makes room.  So it is for one that had to wait.
+// Semaphores are changed with SEM_UNDO until no more changes can be recorded (ENOSPC); an operation
+// that had to wait can fail like this, too. Reversing a change with SEM_UNDO makes room.
 #include <sys/sem.h>
 
 #include "../limit.h"
@@ -28,7 +28,7 @@ int main(void) {
   const pthread_t waits = start(take_when_it_is_given, NULL);
   while (semctl(id, MOST, GETNCNT) == 0 && value_of(0) == 0) {
     sleep_ms(10);
-    break;  // under Crane nobody waits in the kernel
+    break;  // under Crane no thread waits in the kernel
   }
   int made = 0;
   while (made < MOST && change(made, 1) == 0) ++made;

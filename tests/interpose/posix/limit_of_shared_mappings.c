@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // says: limit: .*shared mappings
-// Memory is mapped to be shared until there is no more (ENOMEM).  Then no call cuts one mapping in
-// two either, and none of it is lost; what is unmapped makes room.
+// Shared memory is mapped until the limit (ENOMEM). Then no call splits a mapping either, and no
+// part of it is lost; unmapping makes room.
 #include <sys/mman.h>
 
 #include "../limit.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // says: limit: .*threads
-// Threads are made until there are no more (EAGAIN); when they have ended there can be others.
+// Threads are made until the limit (EAGAIN); when they have ended, others can be made.
 #include "../limit.h"
 
 #define MOST 4200

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // says: limit: .*timers
-// timerfds are made until there are no more; alarm(), which has no error number, rings all the
-// same, and one that is closed makes room for another.
+// timerfds are made until the limit; alarm(), which has no error number, still expires, and closing
+// one makes room for another.
 #include <sys/time.h>
 #include <sys/timerfd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// setrlimit: a soft limit above the hard one is EINVAL, what is set reads back by prlimit,
-// and RLIMIT_NOFILE is enforced for every kind of descriptor.
+// setrlimit: a soft limit above the hard one is EINVAL, limits read back by prlimit, and
+// RLIMIT_NOFILE is enforced for every kind of descriptor.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/epoll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every resource has a limit that can be lowered and raised again up to the hard limit, which an
-// ordinary user cannot raise; a child inherits what was set.
+// Every resource has a limit that can be lowered, and raised again up to the hard limit, which an
+// ordinary user cannot raise; a child inherits the limits.
 #define _GNU_SOURCE
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RLIMIT_AS refuses a mapping that is too large with ENOMEM, malloc then too, and the limit can be
-// taken away again up to the hard one.
+// RLIMIT_AS refuses a mapping that is too large with ENOMEM, and so does malloc; the limit can be
+// raised again up to the hard one.
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <sys/resource.h>

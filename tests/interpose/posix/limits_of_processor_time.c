@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RLIMIT_CPU: a process that computes for longer than its soft limit gets SIGXCPU.
+// RLIMIT_CPU: a process that computes longer than its soft limit gets SIGXCPU.
 #define _GNU_SOURCE
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RLIMIT_STACK is the size that the stack of a new thread is made with.
+// RLIMIT_STACK is the stack size of a new thread.
 #define _GNU_SOURCE
 #include <sys/resource.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// What belongs to the machine is refused as without the privilege, and asks nothing of the kernel:
-// names, clock, boot, modules, swap, accounting, quotas, ports, the kernel's log. Reading goes on.
+// Changes of the machine are refused as without the privilege, without a call of the kernel: names,
+// clock, boot, modules, swap, accounting, quotas, ports, the kernel's log. Reading is permitted.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int denied(long result) { return result == -1 && errno == EPERM; }
 int main(void) {
   struct utsname before, after;
   CHECK_EQUAL(uname(&before), 0);
-  // Arguments that do nothing, should the kernel see them.
+  // Arguments that have no effect if the kernel sees them.
   CHECK(denied(sethostname(before.nodename, strlen(before.nodename))));
   CHECK(denied(setdomainname(before.domainname, strlen(before.domainname))));
   CHECK(denied(syscall(SYS_reboot, 0, 0, 0, 0)));
@@ -38,12 +38,12 @@ int main(void) {
   CHECK(denied(syscall(SYS_quotactl_fd, -1, 0, 0, NULL)));
   CHECK(denied(iopl(0)));
   CHECK(denied(ioperm(0x80, 1, 0)));
-  CHECK(denied(klogctl(8, NULL, -1)));  // the console's level, and none
+  CHECK(denied(klogctl(8, NULL, -1)));  // the console's level, an invalid one
   CHECK(klogctl(10, NULL, 0) > 0 || errno == EPERM);
   struct timex t;
   memset(&t, 0, sizeof t);
-  CHECK(adjtimex(&t) >= 0);  // it only reads
-  t.modes = ADJ_TICK;        // as it is
+  CHECK(adjtimex(&t) >= 0);  // only reads
+  t.modes = ADJ_TICK;        // unchanged
   CHECK(denied(adjtimex(&t)));
   CHECK(syscall(SYS_add_key, "user", "crane", "x", 1UL, 0) == -1 && errno == ENOSYS);
   CHECK(syscall(SYS_keyctl, 0, 0, 0, 0, 0) == -1 && errno == ENOSYS);

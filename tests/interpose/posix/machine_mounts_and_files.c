@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// What is mounted, programs and counters in the kernel, and files below /proc/sys and /sys are the
-// machine's: refused as without the privilege, by function, by number, by relative name and link.
-// Reading goes on, and what is of the process itself in /proc is its own. chroot is private.
+// Mounts, programs and counters in the kernel, and files below /proc/sys and /sys belong to the
+// machine: changes are refused as without the privilege, by function, by number, by relative name
+// and link. Reading is permitted, and the process' own files in /proc are its own. chroot is
+// private.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -15,13 +16,13 @@
 
 #include "../small.h"
 
-int pivot_root(const char* to, const char* old);  // no header has it
+int pivot_root(const char* to, const char* old);  // no header declares it
 
 static int fails(int error, long result) { return result == -1 && errno == error; }
 #define DENIED(call) CHECK(fails(EPERM, (call)))
 #define CLOSED(call) CHECK(fails(EACCES, (call)))
 
-// Arguments that do nothing, should the kernel see them.
+// Arguments that have no effect if the kernel sees them.
 static void mounts(void) {
   DENIED(mount("none", "/crane-none", "tmpfs", 0, NULL));
   DENIED(umount("/crane-none"));
@@ -129,7 +130,7 @@ int main(void) {
   mounts();
   kernel();
   own();
-  if (geteuid() != 0) return succeed();  // others are refused these anyway, with other words
+  if (geteuid() != 0) return succeed();  // other users are refused these anyway, with other errors
   files();
   private_root();
   return succeed();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// Links, addresses and routes are the machine's: netlink requests that change them are refused,
-// also behind others and in pieces, and so are sockets of netfilter and xfrm. Asking goes on.
+// Links, addresses and routes belong to the machine: netlink requests that change them are refused,
+// also after others and in pieces, and so are sockets of netfilter and xfrm. Queries are permitted.
 #define _GNU_SOURCE
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -16,7 +16,7 @@ struct Request {
   struct rtgenmsg body;
 };
 
-// Of a link that there is not.
+// About a link that does not exist.
 static struct Request request_of(int type) {
   struct Request r;
   memset(&r, 0, sizeof r);

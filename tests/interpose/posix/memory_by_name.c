@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shm_open: shared memory by a name, seen by a child that opens it again, gone by shm_unlink; its
+// shm_open: named shared memory, seen by a child that opens it again, removed by shm_unlink; its
 // errors.
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A SIGSEGV handler that makes the page writable lets the write go on; it is told the address and
-// why; beyond the end of a file it is SIGBUS.
+// If a SIGSEGV handler makes the page writable, the write continues; the handler gets the address
+// and the reason; beyond the end of a file the signal is SIGBUS.
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <sys/mman.h>

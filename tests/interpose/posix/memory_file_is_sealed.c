@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// memfd_create: a file of memory with seals, which add up and refuse growth, shrinking and writing,
-// also by mapping, until no more may be added.
+// memfd_create: a memory file with seals, which accumulate and refuse growth, shrinking and
+// writing, also by mapping, until no more seals can be added.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mman.h>

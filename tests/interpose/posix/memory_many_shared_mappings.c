@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// More shared mappings than anybody holds: at some number mmap says ENOMEM, what is there stays
-// good, and there is room again when some are gone.
+// More shared mappings than any program holds: at some number mmap returns ENOMEM, existing
+// mappings stay valid, and unmapping some makes room.
 #define _GNU_SOURCE
 #include <sys/mman.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared mapping writes the file and sees it written, a private one keeps its own copy; mmap and
-// msync name what is wrong.
+// A shared mapping writes the file and sees writes to it, a private one keeps its own copy; the
+// errors of mmap and msync.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mman.h>

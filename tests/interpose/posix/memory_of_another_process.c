@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// process_vm_readv and process_vm_writev reach the memory of a child, in parts, and name what is
-// wrong.
+// process_vm_readv and process_vm_writev reach the memory of a child, in parts; their errors.
 #define _GNU_SOURCE
 #include <sys/uio.h>
 #include <sys/wait.h>

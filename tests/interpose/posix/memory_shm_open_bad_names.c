@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shm_open and shm_unlink: names that cannot be, that exist or do not, modes, and the size that
-// ftruncate gives.
+// shm_open and shm_unlink: invalid names, existing and missing ones, modes, and the size set by
+// ftruncate.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mman.h>

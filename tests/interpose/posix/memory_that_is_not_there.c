@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that are given memory which the program has not say EFAULT and change nothing: so unwinders
-// of stacks ask whether an address can be read (rt_sigprocmask with no action).
+// Calls with memory that the program does not have return EFAULT and change nothing: stack
+// unwinders test this way whether an address can be read (rt_sigprocmask with no action).
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
     CHECK_EQUAL(errno, error); \
   } while (0)
 
-// 0 to read nothing: the kernel looks at the memory before it refuses the action.
+// 0 to read nothing: the kernel reads the memory before it refuses the action.
 static int can_read(const void* memory) {
   CHECK_EQUAL(syscall(SYS_rt_sigprocmask, ~0, memory, NULL, sizeof(uint64_t)), -1);
   CHECK(errno == EINVAL || errno == EFAULT);

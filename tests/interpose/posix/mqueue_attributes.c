@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mq_getattr and mq_setattr: sizes as they were asked for, the count of messages, and the one flag
-// that can be changed, of this opening alone.
+// mq_getattr and mq_setattr: the requested sizes, the number of messages, and the only flag that
+// can be changed, for this open alone.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mqueue.h>

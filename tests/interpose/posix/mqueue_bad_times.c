@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mq_timedsend and mq_timedreceive refuse a time that is none, also where nothing would wait.
+// mq_timedsend and mq_timedreceive refuse an invalid time, also if they would not wait.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mqueue.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mq_receive waits for a message and mq_send for room; a nonblocking queue says EAGAIN.
+// mq_receive waits for a message and mq_send for room; a nonblocking queue returns EAGAIN.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mqueue.h>

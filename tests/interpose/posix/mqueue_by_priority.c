@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message queue gives the highest priority first, and the oldest of it.
+// A message queue returns the highest priority first, and the oldest message of that priority.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mqueue.h>

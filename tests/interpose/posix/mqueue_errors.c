@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mq_*: names, attributes, sizes and priorities that cannot be, and descriptors of the wrong mode.
+// mq_*: invalid names, attributes, sizes and priorities, and descriptors of the wrong mode.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>

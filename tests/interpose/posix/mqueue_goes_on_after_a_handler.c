@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mq_receive and mq_send go on waiting after a handler that restarts calls.
+// mq_receive and mq_send continue to wait after a handler that restarts calls.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mqueue.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mq_notify by signal: once, for a message that comes to the empty queue, with the value that was
-// given; one process at a time is registered.
+// mq_notify by signal: once, for a message that arrives at the empty queue, with the registered
+// value; one process at a time is registered.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mqueue.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mq_notify by thread: the function runs in a thread of its own, which may register again.
+// mq_notify by thread: the function runs in a new thread, which may register again.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mqueue.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mq_timedreceive and mq_timedsend end with ETIMEDOUT at their time, and a handler ends them
-// before.
+// mq_timedreceive and mq_timedsend return ETIMEDOUT at their time; a handler ends them earlier.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mqueue.h>

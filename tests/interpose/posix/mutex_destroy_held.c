@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Destroying a held mutex says EBUSY.
+// Destroying a held mutex returns EBUSY.
 #include "../small.h"
 
 int main(void) {

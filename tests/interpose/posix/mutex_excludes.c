@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two threads at a time never hold one mutex, of any kind.
+// Two threads never hold one mutex at the same time, of any kind.
 #include "../small.h"
 
 static pthread_mutex_t mutex;

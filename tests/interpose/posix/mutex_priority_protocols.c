@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutexes with priority inheritance exclude as the others do.
+// Mutexes with priority inheritance exclude like the others.
 #include "../small.h"
 
 static pthread_mutex_t mutex;

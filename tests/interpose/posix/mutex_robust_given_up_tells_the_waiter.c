@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A robust mutex that is unlocked without having been made consistent: who waits is told
-// ENOTRECOVERABLE, now and later, until it is made anew.
+// A robust mutex is unlocked without having been made consistent: waiters get ENOTRECOVERABLE, now
+// and later, until it is initialised again.
 #include "../small.h"
 
 static pthread_mutex_t mutex;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The owner's thread ends: the next gets EOWNERDEAD, makes it consistent, and all goes on.
+// The owner's thread ends: the next gets EOWNERDEAD, makes the mutex consistent, and all continues.
 #include "../small.h"
 
 static pthread_mutex_t mutex;

@@ -28,7 +28,7 @@ int main(void) {
   const struct timespec bad = {0, -1};
   CHECK_EQUAL(pthread_mutex_timedlock(&mutex, &bad), EINVAL);
   pthread_mutex_unlock(&mutex);
-  CHECK_EQUAL(pthread_mutex_timedlock(&mutex, &bad), 0);  // free: the time is not looked at
+  CHECK_EQUAL(pthread_mutex_timedlock(&mutex, &bad), 0);  // free: the time is not checked
   join(t);
   return succeed();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trylock of a held mutex says EBUSY, of a recursive one held by the caller 0.
+// trylock of a held mutex returns EBUSY, of a recursive one held by the caller 0.
 #include "../small.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of mutexes give back what was set and refuse what is none.
+// Mutex attributes return the values that were set, and refuse invalid ones.
 #include "../small.h"
 
 int main(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gethostbyname and its kin of numbers and localhost; getnameinfo's flags, short buffers and
-// errors. Each line is as natively.
+// gethostbyname and related calls for numbers and localhost; getnameinfo's flags, short buffers and
+// errors. Each line is the same as natively.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netdb.h>

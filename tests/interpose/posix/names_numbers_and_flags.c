@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // getaddrinfo without a resolver: numbers, families, kinds of sockets, services, flags, errors; the
-// lists are freed.  Each line is as natively.
+// lists are freed. Each line is the same as natively.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netdb.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// getifaddrs, if_nameindex and a netlink dump of the links all know the loopback interface, with
-// its address, by one index.
+// getifaddrs, if_nameindex and a netlink dump of the links all return the loopback interface, with
+// its address and the same index.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A writer that waits for room gets EPIPE when the last reader goes.
+// A writer that waits for room gets EPIPE when the last reader closes.
 #define _GNU_SOURCE
 #include "../small.h"
 

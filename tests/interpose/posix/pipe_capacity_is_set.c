@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// F_SETPIPE_SZ rounds up to pages and to a power of two, F_GETPIPE_SZ tells it at both ends, a pipe
-// holds that much and does not shrink below what is in it.
+// F_SETPIPE_SZ rounds up to pages and to a power of two, F_GETPIPE_SZ returns it at both ends; a
+// pipe holds that much and does not shrink below its content.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pipe ends when its last writing descriptor is closed, also those of other processes and copies.
+// A pipe ends when its last writing descriptor is closed, including those of other processes and
+// copies.
 #define _GNU_SOURCE
 #include "../child.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fstat tells one inode for both ends of a pipe, another one for each pipe; a socket has one of its
-// own for each end.
+// fstat returns one inode for both ends of a pipe, and another one for each pipe; each end of a
+// socket pair has a separate one.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 #include <sys/stat.h>

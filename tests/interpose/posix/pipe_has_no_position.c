@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pipe has no position, no length and no pages: lseek, ftruncate, fsync, fallocate and mmap
-// say so.
+// return errors.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mman.h>

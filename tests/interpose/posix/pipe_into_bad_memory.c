@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pipe and socketpair with memory that is not there: EFAULT, and no descriptor is left open.
+// pipe and socketpair with invalid memory: EFAULT, and no descriptor is left open.
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <sys/socket.h>

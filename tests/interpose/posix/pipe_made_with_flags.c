@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pipe2 sets the flags that it knows on both ends and refuses others; without a free number for
-// both ends there is no pipe at all.
+// pipe2 sets known flags on both ends and refuses others; without free numbers for both ends it
+// makes no pipe.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/resource.h>

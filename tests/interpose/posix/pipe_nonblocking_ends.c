@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A nonblocking end says EAGAIN where it would block; the other end still blocks.
+// A nonblocking end returns EAGAIN where it would block; the other end still blocks.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A non-blocking write of more than PIPE_BUF into a pipe writes what fits; one of up to PIPE_BUF
-// all or nothing; a pipe of less than a free page is not writable.
+// A nonblocking write of more than PIPE_BUF into a pipe writes the part that fits; one of up to
+// PIPE_BUF writes all or nothing; a pipe with less than a free page is not writable.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes of no bytes do nothing, even at an empty or broken pipe; memory that is not
-// there is EFAULT and loses no bytes.
+// Reads and writes of no bytes do nothing, even on an empty or broken pipe; invalid memory is
+// EFAULT and loses no bytes.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pipe of packets (O_DIRECT): each write is read by itself, what a short read leaves is gone, a
-// packet takes a page of the pipe's room however small it is, and a writer waits for room.
+// A pipe of packets (O_DIRECT): a read returns one write, the rest of a short read is lost, a
+// packet takes a page of the pipe's room whatever its size, and a writer waits for room.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

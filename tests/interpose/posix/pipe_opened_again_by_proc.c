@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening /proc/self/fd of a pipe gives another descriptor of the same pipe, which counts as a
-// writer of it.
+// Opening /proc/self/fd of a pipe gives another descriptor of the same pipe, which counts as one of
+// its writers.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

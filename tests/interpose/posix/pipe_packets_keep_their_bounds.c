@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pipe made with O_DIRECT keeps each small write apart; what a read has no room for is lost.
+// A pipe made with O_DIRECT keeps each small write separate; bytes that do not fit a read are lost.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

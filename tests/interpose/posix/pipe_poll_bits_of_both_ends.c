@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What poll says of a pipe's ends: the normal-data bits as well, never the other direction, data
-// together with the hang-up, and the hang-up also when nothing was asked for.
+// poll's bits for a pipe's ends: the normal-data bits as well, never the other direction, data
+// together with the hang-up, and the hang-up also if no event was requested.
 #include <poll.h>
 
 #include "../small.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// poll tells a reader that the writers are gone, and a writer that the readers are.
+// poll reports to a reader that the writers are gone, and to a writer that the readers are.
 #define _GNU_SOURCE
 #include <poll.h>
 

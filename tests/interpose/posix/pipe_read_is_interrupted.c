@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handler without SA_RESTART ends a blocked read with EINTR; with it the read goes on.
+// A handler without SA_RESTART ends a blocked read with EINTR; with it the read continues.
 #define _GNU_SOURCE
 #include "../small.h"
 

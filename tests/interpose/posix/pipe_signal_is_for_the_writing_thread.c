@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGPIPE comes to the thread that wrote, also when it blocks it, and ends a child that does not
+// SIGPIPE is sent to the thread that wrote, even if it blocks it, and ends a child that does not
 // handle it.
 #include <sys/wait.h>
 

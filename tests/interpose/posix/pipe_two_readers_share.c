@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two threads that read one pipe get each byte once between them, and both see its end.
+// Two threads that read one pipe share its bytes, each byte read once, and both see its end.
 #define _GNU_SOURCE
 #include "../small.h"
 

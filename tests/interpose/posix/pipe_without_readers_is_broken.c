@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing to a pipe that nobody reads kills by SIGPIPE, or says EPIPE when that is ignored.
+// Writing to a pipe without readers kills by SIGPIPE, or returns EPIPE if that is ignored.
 #define _GNU_SOURCE
 #include "../child.h"
 

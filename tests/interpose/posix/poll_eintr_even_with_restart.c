@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handler ends poll and select with EINTR, whether it asked for a restart or not.
+// A handler ends poll and select with EINTR, with and without SA_RESTART.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <sys/select.h>

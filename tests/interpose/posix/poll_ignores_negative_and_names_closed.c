@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// poll passes over negative descriptors and says POLLNVAL of closed ones.
+// poll skips negative descriptors and reports POLLNVAL for closed ones.
 #define _GNU_SOURCE
 #include <poll.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two threads that poll one pipe both wake when it becomes readable, and a third that selects as
-// well; nobody has to read for the others to see it.
+// Two threads that poll one pipe both wake when it becomes readable, and so does a third in select;
+// no thread has to read first.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <sys/select.h>

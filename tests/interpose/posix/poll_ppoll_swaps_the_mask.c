@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ppoll and pselect lift the mask only while they wait: a signal sent before interrupts them.
+// ppoll and pselect change the mask only while they wait: a signal sent before interrupts them.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <sys/select.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// POLLRDHUP and EPOLLRDHUP tell that the other end of a stream socket writes no more; POLLHUP that
-// both directions ended.
+// POLLRDHUP and EPOLLRDHUP report that the other end of a stream socket writes no more; POLLHUP
+// that both directions have ended.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// poll lasts its time when nothing comes, and ends when something does.
+// poll lasts its time if no event comes, and ends when one does.
 #define _GNU_SOURCE
 #include <poll.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// poll with no descriptors, negative ones and closed ones; a timeout of 0 looks, one of -1 waits
-// until a writer comes; select's and ppoll's bad arguments.
+// poll with no descriptors, negative ones and closed ones; a timeout of 0 returns at once, one of
+// -1 waits for a writer; bad arguments of select and ppoll.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <sys/select.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /proc/self/fd has a link for each open descriptor to what it is; fdinfo tells the position.
+// /proc/self/fd has a link for each open descriptor to its file; fdinfo contains the position.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/eventfd.h>

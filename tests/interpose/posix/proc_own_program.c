@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /proc/self: exe is the program, cmdline and environ what it was started with, comm its name, cwd
-// and root links, status and stat tell its number and parent.
+// /proc/self: exe is the program, cmdline and environ are those it was started with, comm is its
+// name, cwd and root are links, status and stat contain its number and parent.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /proc/self is a link to the process' number, /proc/thread-self to that of the thread.
+// /proc/self is a link to the process' number, /proc/thread-self to the thread's.
 #define _GNU_SOURCE
 #include "../small.h"
 

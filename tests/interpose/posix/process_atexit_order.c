@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exit runs what atexit was told, the last first, and writes out the streams; _exit does neither.
+// exit runs the functions of atexit, the last first, and flushes the streams; _exit does neither.
 #define _GNU_SOURCE
 #include "../child.h"
 

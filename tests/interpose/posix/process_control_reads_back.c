@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// prctl: what can be set reads back (name, dumpable, no new privileges, timer slack, death signal,
-// subreaper, keepcaps), capabilities of the bounding set are told, bad options are EINVAL.
+// prctl: settings read back (name, dumpable, no new privileges, timer slack, death signal,
+// subreaper, keepcaps), capabilities of the bounding set are returned, bad options are EINVAL.
 #define _GNU_SOURCE
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PR_SET_PDEATHSIG: the signal that was asked for comes when the parent ends; a child does not
-// inherit the wish.
+// PR_SET_PDEATHSIG: the requested signal comes when the parent ends; a child does not inherit the
+// setting.
 #define _GNU_SOURCE
 #include <sys/prctl.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pidfd_getfd gives a descriptor for what another process has open: a pipe, a file and a TCP
-// socket; its errors.
+// pidfd_getfd returns a descriptor for a file that another process has open: a pipe, a file and a
+// TCP socket; its errors.
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <sys/wait.h>

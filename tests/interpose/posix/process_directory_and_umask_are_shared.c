@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directory and the umask are one for all threads and each child's own copy; getcwd names what
-// is wrong.
+// All threads share the directory and the umask, each child has a copy; the errors of getcwd.
 #define _GNU_SOURCE
 #include <sys/stat.h>
 

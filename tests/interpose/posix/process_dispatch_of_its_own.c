@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that has its own system calls dispatched to a handler gets that, or is told that there
-// is no such thing; either way it goes on, and so do its children.  The counter of cycles is there.
+// A program that requests dispatch of its system calls to a handler gets it, or gets an error; in
+// both cases it continues, and so do its children. The cycle counter is available.
 #define _GNU_SOURCE
 #include <sys/prctl.h>
 #include <sys/syscall.h>

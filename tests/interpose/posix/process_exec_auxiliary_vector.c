@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The auxiliary vector stands behind the null that ends the environment: Go's runtime reads it
-// there.  In the first program, and in one that was executed with all or little environment.
+// The auxiliary vector follows the null that ends the environment: Go's runtime reads it there. In
+// the first program, and in programs executed with all or little environment.
 #define _GNU_SOURCE
 #include <sys/auxv.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that is executed has the environment that it was given and nothing else.
+// An executed program has exactly the given environment.
 #define _GNU_SOURCE
 #include "../child.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// exec says why it cannot: nothing there, no right, a directory, a loop of links, a name too long,
-// no program, too many arguments.
+// exec's errors: missing, no permission, a directory, a loop of links, a name too long, not a
+// program, too many arguments.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

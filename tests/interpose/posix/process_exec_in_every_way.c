@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// execl, execle, execlp, execvpe, fexecve and execveat run the program with the arguments and the
-// environment that were given; the process keeps its number.
+// execl, execle, execlp, execvpe, fexecve and execveat run the program with the given arguments and
+// environment; the process keeps its number.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An exec that fails returns its error, and the process goes on as it was.
+// An exec that fails returns its error, and the process continues unchanged.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// exit runs the functions of atexit and on_exit in reverse, those that are added meanwhile next,
-// and gives on_exit the status; quick_exit runs its own ones alone; _Exit none.
+// exit runs the functions of atexit and on_exit in reverse, those added meanwhile next, and passes
+// on_exit the status; quick_exit runs only its own; _Exit none.
 #define _GNU_SOURCE
 #include "../child.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parent and child have memory of their own after fork, and one file position together.
+// After fork, parent and child have separate memory, and share a file position.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's limit of processes makes fork fail with EAGAIN, again and again, and the program goes
-// on; without it there are children again.
+// A user's process limit makes fork fail with EAGAIN, repeatedly, and the program continues;
+// without the limit it can fork again.
 #define _GNU_SOURCE
 #include <sys/resource.h>
 #include <sys/wait.h>

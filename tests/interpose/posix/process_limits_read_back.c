@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits: what was set reads back, a soft one above the hard one is refused, children inherit them,
-// and that of descriptors holds.
+// Limits: values read back, a soft limit above the hard one is refused, children inherit them, and
+// the descriptor limit holds.
 #define _GNU_SOURCE
 #include <sys/resource.h>
 

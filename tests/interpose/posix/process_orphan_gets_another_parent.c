@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process whose parent ends has another parent afterwards, and goes on.
+// A process whose parent ends gets another parent, and continues.
 #define _GNU_SOURCE
 #include "../child.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a child leaves behind is init's: the grandparent neither hears of its end nor waits for it.
+// Orphans of a child belong to init: the grandparent neither sees their end nor waits for them.
 #define _GNU_SOURCE
 #include <signal.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that locks itself up by a seccomp filter goes on within it, and sees that it has one;
-// filters that the kernel would refuse are refused.
+// A program that sandboxes itself by a seccomp filter continues within it, and sees that it has
+// one; filters that the kernel would refuse are refused.
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -26,7 +26,7 @@ static void* goes_on(void* x) {
 }
 
 static void by_prctl(void) {
-  const struct rlimit no_files = {0, 0};  // as sshd: what Crane has to say is no reason to end
+  const struct rlimit no_files = {0, 0};  // as sshd: Crane cannot write its message
   CHECK_EQUAL(setrlimit(RLIMIT_FSIZE, &no_files), 0);
   CHECK_EQUAL(prctl(PR_GET_SECCOMP, 0, 0, 0, 0), SECCOMP_MODE_DISABLED);
   CHECK_EQUAL(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);

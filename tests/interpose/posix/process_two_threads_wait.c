@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two threads wait for a child each, and each gets its own.
+// Two threads each wait for a child, and each gets its own.
 #define _GNU_SOURCE
 #include "../child.h"
 

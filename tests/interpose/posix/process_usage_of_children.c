@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a child has used is told by wait4, and counted for its parent once it was waited for: by
-// getrusage and by times.
+// wait4 returns a child's resource usage; after the wait, getrusage and times count it for its
+// parent.
 #include <sys/resource.h>
 #include <sys/times.h>
 

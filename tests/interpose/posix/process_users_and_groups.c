@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls that change users and groups: what each of the three ids becomes, also for the other
-// threads, and what an ordinary user may not.
+// The calls that change users and groups: the resulting three ids, also for the other threads, and
+// what an ordinary user may not do.
 #define _GNU_SOURCE
 #include <grp.h>
 

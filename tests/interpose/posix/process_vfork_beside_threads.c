@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vfork in one thread while another runs: that one goes on and keeps what it writes, the caller
-// sees what its child has written to its stack and to errno.
+// vfork in one thread while another runs: the other continues and keeps its writes; the caller sees
+// its child's writes to its stack and to errno.
 #define _GNU_SOURCE
 #include <errno.h>
 
@@ -50,7 +50,7 @@ static void* spawn(void* given) {
     CHECK_EQUAL(error, ENOENT);
     CHECK_EQUAL(errno, ENOENT);
     pthread_mutex_lock(&lock);
-    CHECK(by_other > 0);  // its writer went on meanwhile
+    CHECK(by_other > 0);  // its writer continued meanwhile
     CHECK_EQUAL(by_other, counted - counted_before);
     beside = NULL;
     pthread_mutex_unlock(&lock);
@@ -66,7 +66,7 @@ int main(void) {
   CHECK(counts() > 0);
   __atomic_store_n(&ended, 1, __ATOMIC_SEQ_CST);
   join(other);
-  // In a process that has one thread again all memory is common.
+  // In a process that has one thread again all memory is shared.
   volatile int alone = 0;
   const pid_t p = vfork();
   if (p == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child of vfork that dies by a signal, and one that leaves by exit(): the parent goes on, and
-// what the child has written is there.
+// A child of vfork that dies by a signal, and one that leaves by exit(): the parent continues, and
+// the child's writes are there.
 #define _GNU_SOURCE
 #include "../child.h"
 
@@ -34,7 +34,7 @@ int main(void) {
   }
   CHECK_EQUAL(WTERMSIG(status_of(p)), SIGKILL);
 
-  // A child of the child of vfork is one of fork.
+  // A child of vfork may call fork.
   p = vfork();
   if (p == 0) {
     const pid_t grandchild = fork();
@@ -48,7 +48,7 @@ int main(void) {
   CHECK_EQUAL(written, 3);
   CHECK_EQUAL(WEXITSTATUS(status_of(p)), 7);
 
-  // And a child of vfork may call it, too.
+  // It may also call vfork.
   p = vfork();
   if (p == 0) {
     const pid_t grandchild = vfork();

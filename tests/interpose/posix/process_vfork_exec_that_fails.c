@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The usual way to learn why exec failed: the child stores errno where its parent looks.  A child
+// The usual way to learn why exec failed: the child stores errno where its parent reads it. A child
 // whose first exec fails may try another.
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the child of vfork writes before it ends is its parent's memory: variables of every kind,
-// the heap, errno.  What it leaves alone stays as it was.
+// A child of vfork writes its parent's memory until it ends: variables of every kind, the heap,
+// errno. Other memory is unchanged.
 #define _GNU_SOURCE
 #include <errno.h>
 
@@ -51,7 +51,7 @@ int main(void) {
   if (p == 0) _exit(0);
   CHECK_EQUAL(errno, ENOTTY);
   CHECK_EQUAL(WEXITSTATUS(status_of(p)), 0);
-  // What the child allocates is the parent's to free.
+  // The parent can free the child's allocations.
   char* volatile text = NULL;
   const pid_t second = vfork();
   if (second == 0) {

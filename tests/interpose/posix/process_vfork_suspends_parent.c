@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parent goes on when its child has executed a program or has ended, not before, and runs no
+// The parent continues when its child has executed a program or has ended, not before, and runs no
 // handler until then.
 #define _GNU_SOURCE
 #include "../child.h"
@@ -41,7 +41,7 @@ int main(void) {
   char byte = 0;
   CHECK_EQUAL(read(ends[0], &byte, 1), 1);
   CHECK_EQUAL(WEXITSTATUS(status_of(p)), 0);
-  // Not for the program that the child has become.
+  // But it does not wait for the program that the child executes.
   p = vfork();
   if (p == 0) {
     execl("/bin/sh", "sh", "-c", "sleep 100", (char*)NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vfork where no descriptor is free: the child's errno comes back, and what it has written to the
-// variables of its caller.
+// vfork without free descriptors: the child's errno is returned, and its writes to its caller's
+// variables.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/resource.h>

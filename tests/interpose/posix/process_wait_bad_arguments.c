@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wait4 and waitid name what is wrong: numbers that no process or group can have, unknown options
-// and kinds.
+// wait4 and waitid return errors for numbers that no process or group can have, and for unknown
+// options and kinds.
 #define _GNU_SOURCE
 #include <limits.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handler without SA_RESTART ends waitpid with EINTR; with it the wait goes on.
+// A handler without SA_RESTART ends waitpid with EINTR; with it the wait continues.
 #define _GNU_SOURCE
 #include "../child.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The status word tells an exit, of which it keeps eight bits, from a death by a signal.
+// The status word distinguishes an exit, with eight bits of its status, from a death by a signal.
 #define _GNU_SOURCE
 #include "../child.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// waitid with WNOWAIT tells of the child and leaves it to be waited for again.
+// waitid with WNOWAIT reports the child, which can be waited for again.
 #define _GNU_SOURCE
 #include "../child.h"
 

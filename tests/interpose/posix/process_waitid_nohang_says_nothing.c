@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// waitid with WNOHANG and no ended child succeeds and leaves the number 0; a child that a signal
-// ended is told as such.
+// waitid with WNOHANG and no ended child succeeds and sets the number to 0; a child ended by a
+// signal is reported as such.
 #define _GNU_SOURCE
 #include "../child.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has no children, or not that one, gets ECHILD; options that do not exist get EINVAL.
+// waitpid without children, or not for the caller's child, returns ECHILD; unknown options return
+// EINVAL.
 #define _GNU_SOURCE
 #include "../child.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// waitpid with WNOHANG says 0 while the child lives, and its number once it has ended.
+// waitpid with WNOHANG returns 0 while the child lives, and its number once it has ended.
 #define _GNU_SOURCE
 #include "../child.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In the background of a terminal, a read fails with EIO where a stop would be for ever, or where
-// SIGTTIN is ignored or blocked; a write is held up with TOSTOP only.
+// In the background of a terminal, a read fails with EIO if a stop would be permanent, or if
+// SIGTTIN is ignored or blocked; a write is stopped only with TOSTOP.
 #include "../terminal.h"
 
 static void background(void) {
@@ -42,7 +42,7 @@ static void leader(void) {
   CHECK_EQUAL(status_of_child(pid), 0);
   signal(SIGTTOU, SIG_IGN);
   CHECK_EQUAL(tcsetpgrp(0, getpgrp()), 0);
-  // A child whose parent has gone to init: none of its session could continue it.
+  // A child whose parent is now init: no process of its session could continue it.
   pid = fork();
   CHECK(pid >= 0);
   if (pid == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A raw pseudo-terminal carries bytes in both directions as they are; both sides are terminals, the
-// line by the name that ptsname tells.
+// A raw pseudo-terminal carries bytes unchanged in both directions; both sides are terminals; the
+// line has the name that ptsname returns.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /dev/tty is the session's terminal, once it has one: by opening it without O_NOCTTY, or
-// TIOCSCTTY; TIOCNOTTY gives it up.
+// /dev/tty is the session's terminal, once it has one: by an open without O_NOCTTY, or by
+// TIOCSCTTY; TIOCNOTTY releases it.
 #include "../terminal.h"
 
 static void with_new_session(const char* name, int master) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In canonical mode a terminal gives whole lines, after erase and kill, echoes what is typed, and
-// makes the end-of-file character an end.
+// In canonical mode a terminal returns whole lines, after erase and kill, echoes input, and turns
+// the end-of-file character into an end.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pty.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the line discipline makes of random bytes with random modes, in both directions: the output
-// is compared with the kernel's, where this program runs natively.
+// The line discipline's output for random bytes with random modes, in both directions, is compared
+// with the kernel's, from a native run of this program.
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
@@ -30,7 +30,7 @@ static void show(const char* what, const unsigned char* b, size_t n) {
   printf("\n");
 }
 
-// A byte that is often one with a meaning; never the mark, nor what ISTRIP makes it.
+// A byte that often has a meaning; never the mark, nor the byte that ISTRIP makes of the mark.
 static unsigned char byte(void) {
   static const unsigned char special[] = {3,    28,   127,  21,   4,    17,   19,  26,  18,
                                           23,   22,   '\n', '\r', '\t', '\b', ' ', 'a', '_',
@@ -45,7 +45,7 @@ static void choose_modes(struct termios* t) {
   if (!canonical) t->c_iflag |= SOME_OF(INLCR, IXON);
   t->c_oflag = SOME_OF(OPOST, ONLCR, OCRNL, ONOCR, ONLRET, OLCUC, XTABS);
   t->c_lflag = SOME_OF(ECHO, ECHO, ECHOE, ECHOK, ECHONL, ECHOCTL, ECHOKE, IEXTEN, ECHOPRT);
-  // A flush finds more or less of the kernel's output on its way.
+  // At a flush, more or less of the kernel's output may be in transit.
   if (draw(2) != 0) t->c_lflag |= ISIG | NOFLSH;
   if (canonical) t->c_lflag |= ICANON;
   t->c_cc[VEOL] = draw(2) != 0 ? 5 : 0;
@@ -54,7 +54,7 @@ static void choose_modes(struct termios* t) {
   t->c_cc[VTIME] = 0;
 }
 
-// Reads until the mark has come; then the line discipline has seen everything.
+// Reads until the mark has come; by then the line discipline has processed everything.
 static void read_to_mark(int line, const char* what) {
   unsigned char b[8192];
   ssize_t n;
@@ -67,7 +67,7 @@ static void read_to_mark(int line, const char* what) {
   } while (!marked);
 }
 
-// The kernel has moved all bytes when it says that there are none.
+// The kernel has moved all bytes when it reports that there are none.
 static void drain(int fd, const char* what) {
   unsigned char b[8192];
   size_t size = 0;
@@ -91,7 +91,7 @@ int main(void) {
     size_t size = 1 + draw(kBytes);
     for (size_t j = 0; j < size; ++j) b[j] = byte();
     show("sent", b, size);
-    // The output goes on whatever was sent; the first of the two may be taken literally.
+    // Output continues whatever was sent; the first of the two may be taken literally.
     memcpy(b + size, "\x11\x11~\n", 4);
     CHECK_EQUAL(write(master, b, size + 4), (ssize_t)size + 4);
     read_to_mark(line, "read");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The master says EIO as long as no line is open that was open before; input that no program has
-// read waits for the next one that opens the line.
+// The master returns EIO while no line is open that was open before; unread input waits for the
+// next process that opens the line.
 #include "../terminal.h"
 
 int main(void) {

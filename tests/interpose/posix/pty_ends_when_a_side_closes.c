@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the last line is closed the master reads what is left, then EIO; when the master is
-// closed the line is at its end and cannot write.
+// When the last line is closed, the master reads the remaining bytes, then EIO; when the master is
+// closed, the line is at its end and cannot write.
 #define _GNU_SOURCE
 #include <pty.h>
 #include <termios.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tcflush, tcdrain, tcflow and tcsendbreak of a pseudo-terminal succeed; bad selectors are EINVAL,
-// and what is no terminal is ENOTTY.
+// and a descriptor that is not a terminal is ENOTTY.
 #define _GNU_SOURCE
 #include <pty.h>
 #include <termios.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Either way takes a bounded number of bytes: then a write waits, or fails with EAGAIN; all that
-// was taken arrives in its order.
+// Each direction holds a bounded number of bytes: then a write waits, or fails with EAGAIN; all
+// accepted bytes arrive in order.
 #include "../terminal.h"
 
 static int from, to;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the master is closed the session's leader gets SIGHUP and SIGCONT; its terminal is at the
-// end, and no longer its terminal.
+// When the master is closed, the session leader gets SIGHUP and SIGCONT; its terminal is at the
+// end, and no longer its controlling terminal.
 #include "../terminal.h"
 
 static volatile sig_atomic_t hang_ups = 0, continues = 0;
@@ -17,7 +17,7 @@ static void child(int told) {
   say(1, "ready\n");
   while (hang_ups == 0 || continues == 0) {
     const ssize_t n = read(0, b, sizeof b);
-    // EIO: the kernel has not yet made it the end of the file.
+    // EIO: the kernel does not report the end of the file yet.
     CHECK(n == 0 || (n < 0 && (errno == EINTR || errno == EIO)));
   }
   CHECK_EQUAL(read(0, b, sizeof b), 0);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TIOCSTI puts bytes into a terminal's input as if they were typed, echo included; a kernel may
-// refuse it.
+// TIOCSTI inserts bytes into a terminal's input as if typed, with echo; a kernel may refuse it.
 #include "../terminal.h"
 
 int main(void) {

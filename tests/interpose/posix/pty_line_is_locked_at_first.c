@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line cannot be opened before unlockpt; TIOCGPTPEER opens it by the master; the number is in
-// the name.
+// The line cannot be opened before unlockpt; TIOCGPTPEER opens it through the master; the number is
+// in the name.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pseudo-terminals have different names, the lowest free number each; when no more can be had the
-// error says so, and one that is closed makes room.
+// Pseudo-terminals have different names, each with the lowest free number; at the limit there is an
+// error, and closing one makes room.
 #include "../terminal.h"
 
 #include <sys/resource.h>

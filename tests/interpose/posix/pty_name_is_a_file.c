@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line's name can be looked at, given a mode and an owner; descriptors say the same of it.
+// The line's name has a status, and can get a mode and an owner; descriptors report the same.
 #include "../terminal.h"
 
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the session's leader ends, the group in the foreground gets SIGHUP and no process has a
-// controlling terminal any more; the terminal itself carries on, for whoever has it open.
+// When the session leader ends, the foreground group gets SIGHUP and no process has a controlling
+// terminal any more; the terminal itself continues for processes that have it open.
 #include "../terminal.h"
 
 static volatile sig_atomic_t hang_ups = 0;

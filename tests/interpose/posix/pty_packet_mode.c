@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In packet mode each read of the master tells first whether data follows, or what happened.
+// In packet mode each read of the master starts with a byte: data follows, or an event happened.
 #include "../terminal.h"
 
 static int packet(int master) {

@@ -10,7 +10,7 @@ int main(void) {
   CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   send_one(ends[0], line);
   close(line);
-  CHECK_EQUAL(events_of(master) & POLLHUP, 0);  // it is on its way
+  CHECK_EQUAL(events_of(master) & POLLHUP, 0);  // it is in transit
   line = receive_one(ends[1], 0);
   CHECK_EQUAL(isatty(line), 1);
   const pid_t pid = fork();

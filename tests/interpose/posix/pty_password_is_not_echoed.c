@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// getpass asks at the session's terminal, whatever the standard streams are, and echoes nothing.
+// getpass prompts at the session's terminal, whatever the standard streams are, and echoes nothing.
 #include "../terminal.h"
 
 int main(void) {

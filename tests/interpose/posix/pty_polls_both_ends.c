@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// poll and epoll, level and edge, know what either end can do.
+// poll and epoll, level and edge, report the events of both ends.
 #include "../terminal.h"
 
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A raw read waits for VMIN bytes, for VTIME after the last one, or for VTIME altogether.
+// A raw read waits for VMIN bytes, for VTIME after the last byte, or for VTIME in total.
 #include "../terminal.h"
 
 static int master, line;
@@ -34,14 +34,14 @@ int main(void) {
   CHECK_EQUAL(memcmp(b, "abc", 3), 0);
   join(t);
   t = start(type_slowly, "de");
-  CHECK_EQUAL(read(line, b, 2), 2);  // no more than is asked for
+  CHECK_EQUAL(read(line, b, 2), 2);  // no more than requested
   join(t);
   set(9, 2);
   t = start(type_slowly, "fg");
   CHECK_EQUAL(read(line, b, sizeof b), 2);
   CHECK_EQUAL(memcmp(b, "fg", 2), 0);
   join(t);
-  // poll waits for VMIN too, where no time is set.
+  // poll waits for VMIN too, if no time is set.
   set(2, 0);
   type(master, "h");
   int unread = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// script(1) runs a command at a terminal of its own and copies what it says.
+// script(1) runs a command at a new terminal and copies its output.
 #include "../terminal.h"
 
 #include <sys/stat.h>

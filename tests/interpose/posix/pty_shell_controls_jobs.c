@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An interactive shell with job control: a job is interrupted, suspended, taken to the front again
-// and ended by the end of file that is typed.
+// An interactive shell with job control: a job is interrupted, suspended, brought to the foreground
+// and ended by a typed end of file.
 #include "../terminal.h"
 
 int main(void) {

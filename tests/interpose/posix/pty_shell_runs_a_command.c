@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shell on a terminal of its own: it knows its name, reads a line that is typed, and ends.
+// A shell on a new terminal: it knows the terminal's name, reads a typed line, and ends.
 #include "../terminal.h"
 
 int main(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of what is typed, VINTR, VQUIT and VSUSP are signals of the group in the foreground; what was
-// typed before on the line is gone.
+// Typed VINTR, VQUIT and VSUSP become signals for the foreground group; earlier input on the line
+// is discarded.
 #include "../terminal.h"
 
 static volatile sig_atomic_t interrupts = 0;
@@ -19,7 +19,7 @@ static void child(void) {
   CHECK_EQUAL(memcmp(b, "left\n", 5), 0);
   CHECK_EQUAL(interrupts, 1);
   say(1, "took the line\n");
-  // As no shell is there that could go on with it, the group is orphaned and does not stop.
+  // Because no shell could continue it, the group is orphaned and does not stop.
   for (;;) pause();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// posix_spawn puts a child's own group in the foreground of the terminal before it runs.
+// posix_spawn puts a child's new group into the foreground of the terminal before it runs.
 #include "../terminal.h"
 
 #include <spawn.h>

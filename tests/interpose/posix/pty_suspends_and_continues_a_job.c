@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shell of the terminal's session: its job in the foreground is stopped by VSUSP, and goes on
-// when it is in front again.  In the background a read stops it, and a write with TOSTOP.
+// A shell of the terminal's session: VSUSP stops its foreground job, which continues when it is in
+// the foreground again. In the background a read stops it, and so does a write with TOSTOP.
 #include "../terminal.h"
 
 static void job(void) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The window size of a pseudo-terminal is the one it was made with, and reads back at both sides.
+// A pseudo-terminal has the window size it was made with, which reads back at both sides.
 #define _GNU_SOURCE
 #include <pty.h>
 #include <sys/ioctl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new window size is a SIGWINCH for the group in the foreground; the same size is none.
+// A new window size sends SIGWINCH to the foreground group; the same size does not.
 #include "../terminal.h"
 
 static volatile sig_atomic_t changes = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// getrandom gives as many bytes as were asked for, refuses unknown flags; getentropy gives up to
-// 256; arc4random and the devices give bytes as well, each time others.
+// getrandom returns the requested number of bytes and refuses unknown flags; getentropy returns up
+// to 256; arc4random and the devices return bytes as well, different each time.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/random.h>

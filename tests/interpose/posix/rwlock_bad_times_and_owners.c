@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timed locks: a bad time is told by a read-write lock always, by a mutex only when it would
-// wait; a bad clock is told by both; who holds for writing is told EDEADLK.
+// The timed locks: a read-write lock always reports a bad time, a mutex only if it would wait; both
+// report a bad clock; a thread that holds the lock for writing gets EDEADLK.
 #include "../small.h"
 
 static void* tries(void* lock) {

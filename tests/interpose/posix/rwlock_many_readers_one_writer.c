@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers share, a writer is alone.
+// Readers share the lock, a writer excludes all others.
 #include "../small.h"
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writer that locks again is told of the deadlock; several read locks need as many unlocks.
+// A writer that locks again gets EDEADLK; several read locks need as many unlocks.
 #include "../small.h"
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timed locks of a held lock time out, by either clock, and get it when it is freed in time.
+// Timed locks of a held lock time out, by either clock, and succeed if it is released in time.
 #include "../small.h"
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;

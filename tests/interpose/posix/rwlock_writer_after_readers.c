@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A writer that waits gets the lock when the last reader goes.
+// A writer that waits gets the lock when the last reader unlocks.
 #include "../small.h"
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;

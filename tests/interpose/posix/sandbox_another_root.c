@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// chroot is for root only: a child's root is the directory, names begin there and ".." ends there;
-// the parent's is as before.
+// chroot is for root only: the directory is a child's root, paths begin there and ".." ends there;
+// the parent's root is unchanged.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

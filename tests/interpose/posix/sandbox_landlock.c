@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Landlock, where there is one: a rule set that handles writing and allows none keeps a child from
+// Landlock, where it exists: a rule set that handles writing and allows none prevents a child from
 // making files, and from nothing else.
 #define _GNU_SOURCE
 #include <fcntl.h>

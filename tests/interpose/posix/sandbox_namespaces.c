@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// unshare: nothing and the file table are for everyone, other namespaces for root, unknown flags
-// EINVAL.
+// unshare: no flags and the file table are permitted to all users, other namespaces to root;
+// unknown flags are EINVAL.
 #define _GNU_SOURCE
 #include <sys/wait.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// seccomp tells which actions there are, and refuses programs and operations that are none.
+// seccomp reports the available actions, and refuses invalid programs and operations.
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>

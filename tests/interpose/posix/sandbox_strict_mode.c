@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In seccomp's strict mode a process reads, writes and ends; what else it calls ends it.
+// In seccomp's strict mode a process can read, write and end; any other call ends it.
 #define _GNU_SOURCE
 #include <linux/seccomp.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policy goes over to threads, children and programs that are executed.
+// Threads, children and executed programs inherit the policy.
 #include "../child.h"
 
 static char* self_path;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nice and setpriority: what was set reads back, cut to the range that there is; children inherit
-// it; an ordinary user cannot take it back.
+// nice and setpriority: values read back, clamped to the valid range; children inherit them; an
+// ordinary user cannot undo an increase.
 #define _GNU_SOURCE
 #include <sys/resource.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A parent sets and reads the policy of its child, and the child finds what was set.
+// A parent sets and reads the policy of its child, and the child has that policy.
 #define _GNU_SOURCE
 #include <sys/mman.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCHED_RESET_ON_FORK is read back with the policy; a child has neither it nor a policy that it
-// does not keep.
+// SCHED_RESET_ON_FORK reads back with the policy; a child inherits neither the flag nor a policy
+// that the flag resets.
 #include "../child.h"
 
 static int look(int unused) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // pselect waits with its own signal mask, ends with EINTR by the handler, restores the mask, and
-// leaves its time as it was; select tells both ends of a pipe.
+// does not change its time; select reports both ends of a pipe.
 #define _GNU_SOURCE
 #include <sys/select.h>
 

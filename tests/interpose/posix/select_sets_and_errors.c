@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// select leaves in the sets what is ready, empties them at the time-out, and says EBADF of closed
-// ones.
+// select leaves ready descriptors in the sets, empties them at the time-out, and returns EBADF for
+// closed ones.
 #define _GNU_SOURCE
 #include <sys/select.h>
 

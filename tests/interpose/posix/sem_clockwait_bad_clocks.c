@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sem_clockwait and pthread_cond_clockwait know two clocks; any other, and a bad time, is EINVAL
-// also where nothing would wait.
+// sem_clockwait and pthread_cond_clockwait accept two clocks; any other clock, and a bad time, is
+// EINVAL, also if they would not wait.
 #include "../small.h"
 
 int main(void) {

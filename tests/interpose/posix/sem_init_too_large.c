@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sem_init refuses a value beyond SEM_VALUE_MAX; sem_destroy of a fresh one is fine.
+// sem_init refuses a value beyond SEM_VALUE_MAX; sem_destroy of a new semaphore succeeds.
 #define _GNU_SOURCE
 #include <limits.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sem_open: the same name is the same semaphore and the same address, names that cannot be are
-// refused, and an unlinked one lives on until it is closed.
+// sem_open: the same name gives the same semaphore and the same address, invalid names are refused,
+// and an unlinked semaphore exists until it is closed.
 #include <fcntl.h>
 #include <limits.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handler ends sem_timedwait with EINTR, whether it restarts calls or not, while sem_wait goes on
-// after one that restarts.
+// A handler ends sem_timedwait with EINTR, with and without SA_RESTART; sem_wait continues after a
+// handler with SA_RESTART.
 #include "../small.h"
 
 static sem_t never, later;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sem_timedwait: ETIMEDOUT at its time, 0 when posted; a bad time is refused in any case.
+// sem_timedwait: ETIMEDOUT at its time, 0 when posted; a bad time is always refused.
 #include "../small.h"
 
 int main(void) {

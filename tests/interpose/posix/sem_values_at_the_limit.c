@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A semaphore cannot be posted beyond SEM_VALUE_MAX, and is told so without losing a post.
+// sem_post beyond SEM_VALUE_MAX returns an error, and no post is lost.
 #include <limits.h>
 
 #include "../small.h"

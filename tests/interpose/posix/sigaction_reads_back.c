@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sigaction gives back handler, flags and mask, without SIGKILL and SIGSTOP, which nobody blocks;
-// libc keeps two signals for itself.
+// sigaction returns handler, flags and mask, without SIGKILL and SIGSTOP, which cannot be blocked;
+// libc reserves two signals.
 #include "../small.h"
 
 static void note(int signo, siginfo_t* info, void* context) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sigaltstack refuses what is too small or has unknown flags, and to change the stack that is in
-// use; it gives back what was set.
+// sigaltstack refuses a stack that is too small, unknown flags, and a change of the stack in use;
+// it returns the old setting.
 #include "../small.h"
 
 static char memory[65536], other[65536];

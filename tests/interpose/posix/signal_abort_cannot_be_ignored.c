@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// abort ends the process with SIGABRT though it is blocked and ignored.
+// abort ends the process with SIGABRT even if it is blocked and ignored.
 // exit: 134
 #include "../small.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A blocked signal is pending, is seen by sigpending, and is delivered when it is unblocked.
+// A blocked signal is pending, sigpending returns it, and it is delivered when it is unblocked.
 #include "../small.h"
 
 static volatile int rung;

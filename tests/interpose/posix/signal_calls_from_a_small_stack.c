@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code with 1 KB of stack makes system calls of its own, as Go's does: they block, signals are
-// handled meanwhile (on the alternate stack, by calls of the handler's own), and what lies below
-// the stack stays as it was.
+// Code with 1 KB of stack makes system calls directly, as Go's does: they block, signals are
+// handled meanwhile (on the alternate stack, with calls in the handler), and the memory below the
+// stack is unchanged.
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <ucontext.h>

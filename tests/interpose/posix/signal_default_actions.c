@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default action of a signal ends a process with that signal; SIGCHLD and SIGURG do nothing.
+// The default action of a signal ends a process with that signal; SIGCHLD and SIGURG have no
+// effect.
 #define _GNU_SOURCE
 #include <sys/wait.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop faults at its second instruction, again and again, and goes on there when the handler has
-// made the page writable; another one goes on behind its first instruction, which the handler
-// skips.  Each of these begins a few bytes behind the loop's first, where a tick point of the loop
-// has its jump.
+// A loop faults at its second instruction, repeatedly, and continues there when the handler has
+// made the page writable; another continues after its first instruction, which the handler skips.
+// Each of these instructions begins a few bytes after the loop's start, where a tick point of the
+// loop has its jump.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handler of SIGSEGV gets the address and jumps out; the program goes on.
+// A handler of SIGSEGV gets the address and jumps out; the program continues.
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of several pending signals those that tell of a fault are taken before lower numbers.
+// Of several pending signals, those that report a fault are taken before lower numbers.
 #include "../small.h"
 
 int main(void) {

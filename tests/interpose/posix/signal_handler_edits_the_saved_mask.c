@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handler that changes uc_sigmask of its context decides the mask that holds after its return.
+// A handler that changes uc_sigmask of its context sets the mask that applies after its return.
 #include <ucontext.h>
 
 #include "../small.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handlers run during waits for a mutex, a read-write lock, a barrier and a thread; none of these
-// ends early, and none says EINTR.
+// calls ends early, and none returns EINTR.
 #include "../small.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several signals that are unblocked at once: the frame of the lowest is made first, so the handler
-// of the highest runs first; each handler finds those after it not yet run.
+// Several signals are unblocked at once: the frame of the lowest is made first, so the handler of
+// the highest runs first; while each handler runs, the later ones have not run.
 #include "../small.h"
 
 static volatile sig_atomic_t order[8], count;

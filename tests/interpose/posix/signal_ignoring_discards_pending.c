@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Setting a signal to be ignored discards what is pending of it.
+// Ignoring a signal discards its pending instances.
 #include "../small.h"
 
 int main(void) {

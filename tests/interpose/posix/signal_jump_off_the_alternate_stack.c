@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handler on the stack of sigaltstack may jump out of it; the next one runs on it again. Each
-// thread has a stack of its own.
+// A handler on the stack of sigaltstack may jump out of it; the next handler runs on it again. Each
+// thread has its own alternate stack.
 #define _GNU_SOURCE
 #include <setjmp.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// siglongjmp out of a handler brings the mask back that sigsetjmp saved, if it was asked to.
+// siglongjmp out of a handler restores the mask, if sigsetjmp was called to save it.
 #include <setjmp.h>
 
 #include "../small.h"

@@ -15,7 +15,7 @@ int main(void) {
   if (child == 0) _exit(0);
   siginfo_t info;
   CHECK_EQUAL(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
-  CHECK_EQUAL(kill(child, 0), 0);  // a zombie is still there
+  CHECK_EQUAL(kill(child, 0), 0);  // a zombie still exists
   CHECK_EQUAL(waitpid(child, NULL, 0), child);
   CHECK_EQUAL(kill(child, 0), -1);
   CHECK_EQUAL(errno, ESRCH);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kill, killpg, sigqueue and tgkill: a process of another user is not signalled, one's own is; a
-// privileged process signals all; SIGCONT goes to all of a session.
+// kill, killpg, sigqueue and tgkill: another user's process cannot be signalled, one's own can; a
+// privileged process can signal all; SIGCONT reaches all processes of a session.
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -33,7 +33,7 @@ static int status_of(pid_t child) {
 }
 
 int main(void) {
-  if (geteuid() != 0) return succeed();  // only root becomes others
+  if (geteuid() != 0) return succeed();  // only root can change its user
   (void)setpgid(0, 0);
   signal(SIGUSR1, on_signal);
   int ready[2], end[2];
@@ -63,7 +63,7 @@ int main(void) {
   if (own == 0) _exit(as_user(kOne, target, 0));
   CHECK_EQUAL(status_of(own), 0);
   CHECK_EQUAL(kill(target, 0), 0);
-  // All of a group: permitted where one is.
+  // A whole group: permitted if one of its members may be signalled.
   const pid_t group = fork();
   if (group == 0) {
     if (setpgid(0, 0) != 0 || setresuid(kTwo, kTwo, kTwo) != 0) _exit(2);

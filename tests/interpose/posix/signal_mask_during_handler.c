@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// During a handler its own signal and those of sa_mask are blocked; SA_NODEFER leaves the own one.
+// During a handler its own signal and those of sa_mask are blocked; with SA_NODEFER its own is not.
 #include "../small.h"
 
 static volatile int depth, deepest, other_in_handler, in_first;

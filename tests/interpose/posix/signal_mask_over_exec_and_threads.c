@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mask, ignored signals and what is pending go over exec, from whichever thread called it.
+// The mask, ignored signals and pending signals survive exec, whichever thread calls it.
 #include "../child.h"
 
 static char* self_path;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // With SA_NODEFER a handler is interrupted by its own signal, without it the signal waits for the
-// end; sa_mask keeps others out.
+// handler's end; sa_mask blocks others.
 #include "../small.h"
 
 static volatile sig_atomic_t depth, deepest, calls, others;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signal to the process runs its handler once, in a thread that does not block it: the first one,
-// or the sender before kill returns when it is the only one.
+// A signal to the process runs its handler once, in a thread that does not block it: in the first
+// thread, or, if the sender is the only one, in the sender before kill returns.
 #include "../small.h"
 
 static sem_t ran;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Over fork handlers are inherited and pending signals are not; over exec the mask and ignored ones
-// stay, handlers fall back, pending ones stay.
+// Over fork, handlers are inherited and pending signals are not. Over exec, the mask, ignored
+// signals and pending signals stay, and handlers are reset.
 #define _GNU_SOURCE
 #include <sys/wait.h>
 

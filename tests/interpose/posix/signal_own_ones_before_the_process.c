@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is pending for the thread is taken before what is pending for the process, also when the
-// number of the latter is lower.
+// Signals pending for the thread are taken before those pending for the process, even if the latter
+// have lower numbers.
 #include "../small.h"
 
 int main(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sigpending tells of the thread's own signals and of the process', to each thread what is its own;
-// what was pending for a thread is gone with it, and none is pending after fork.
+// sigpending returns the thread's own signals and the process'; signals pending for a thread are
+// lost at its end, and none is pending after fork.
 #include "../child.h"
 
 static int is_pending(int signo) {

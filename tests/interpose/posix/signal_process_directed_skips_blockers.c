@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signal of the process goes to a thread that does not block it.
+// A signal to the process is delivered to a thread that does not block it.
 #include "../small.h"
 
 static pthread_t handled_by;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RLIMIT_SIGPENDING limits what can be queued: sigqueue fails with EAGAIN, kill does not, and the
-// room is free again when the signals have been taken.
+// RLIMIT_SIGPENDING limits the queue: sigqueue fails with EAGAIN, kill does not, and there is room
+// again when the signals have been taken.
 #include <sys/resource.h>
 
 #include "../small.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SA_RESETHAND: the handler finds the default action, the signal stays blocked while it runs unless
-// SA_NODEFER is given, and the mask of the action is kept.
+// SA_RESETHAND: the handler sees the default action, the signal stays blocked while it runs unless
+// SA_NODEFER is set, and the mask of the action is kept.
 #include "../child.h"
 
 static volatile sig_atomic_t calls, blocked;

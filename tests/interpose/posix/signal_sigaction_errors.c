@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sigaction refuses SIGKILL, SIGSTOP and numbers that are no signals, and gives the old action.
+// sigaction refuses SIGKILL, SIGSTOP and invalid signal numbers, and returns the old action.
 #include "../small.h"
 
 static void nothing(int signo) { (void)signo; }

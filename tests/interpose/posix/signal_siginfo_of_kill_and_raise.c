@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handler with SA_SIGINFO learns who sent the signal and how.
+// A handler with SA_SIGINFO gets the sender of the signal and how it was sent.
 #include "../small.h"
 
 static siginfo_t got;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signalfd gives queued signals with their senders and values, and is readable while there are.
+// A signalfd returns queued signals with their senders and values, and is readable while there are
+// any.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <sys/signalfd.h>

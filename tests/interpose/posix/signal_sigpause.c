@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sigpause: waits with one signal taken out of the mask, runs its handler, and restores the mask.
+// sigpause waits with one signal removed from the mask, runs its handler, and restores the mask.
 #define _GNU_SOURCE
 #include "../small.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A SIGCHLD that a process queues carries its value, besides those that tell of children.
+// A SIGCHLD that a process queues carries its value, separately from those about children.
 #include "../child.h"
 
 static int sends(int parent) {
@@ -12,7 +12,7 @@ int main(void) {
   const sigset_t set = set_of_signal(SIGCHLD);
   const pid_t child = start_process(sends, getpid());
   CHECK_EQUAL(status_of(child), 0);
-  // The one of the child's end merges with the one that it queued before.
+  // The signal about the child's end merges with the one that it queued before.
   siginfo_t info;
   CHECK_EQUAL(sigwaitinfo(&set, &info), SIGCHLD);
   CHECK_EQUAL(info.si_code, SI_QUEUE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sigsuspend lets a blocked signal in, returns EINTR, and the old mask is back.
+// sigsuspend lets a blocked signal in, returns EINTR, and restores the old mask.
 #include "../small.h"
 
 static volatile int rung;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sigtimedwait gives EAGAIN after its time, and EINTR for a handled signal outside of the set.
+// sigtimedwait returns EAGAIN after its time, and EINTR for a handled signal outside the set.
 #include "../small.h"
 
 static void nothing(int signo) { (void)signo; }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// recv goes on after a handler that restarts calls, but not when the socket has a time-out; accept
-// likewise.
+// recv continues after a handler with SA_RESTART, unless the socket has a time-out; so does accept.
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>

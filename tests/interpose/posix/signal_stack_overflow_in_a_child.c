@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child or a grandchild whose stack overflows dies of SIGSEGV, and its parent learns of it: of
-// the first thread of a child and of another one; with a handler that has no stack to run on, too.
+// A child or a grandchild whose stack overflows dies of SIGSEGV, and its parent sees that: in the
+// first thread of a child and in another thread; also with a handler that has no stack to run on.
 #define _GNU_SOURCE
 #include <sys/wait.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program handles the overflow of a thread's stack on an alternate stack of its own, jumps out,
-// and does so again; its handler makes calls, and sees its own stack and mask, never another one.
+// A program handles the overflow of a thread's stack on an alternate stack, jumps out, and does so
+// again; its handler makes calls, and always sees its own stack and mask.
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <sys/syscall.h>
@@ -69,7 +69,7 @@ int main(void) {
   join(start(overflows, NULL));
   const pid_t child = fork();
   if (child == 0) {
-    overflows(NULL);  // the alternate stack came along
+    overflows(NULL);  // the alternate stack was inherited
     _exit(7);
   }
   int status = 0;

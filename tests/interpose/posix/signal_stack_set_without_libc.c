@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stack of a sigaltstack that did not go through libc is the handlers', the next one after it,
-// and none when it is taken away.
+// Handlers run on the stack set by a sigaltstack that bypasses libc, then on the next one, and on
+// none when it is removed.
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 
 #include "../small.h"
 
 static char stacks[2][64 * 1024];
-static volatile int on;  // 1 + which of them
+static volatile int on;  // 1 + the index of the stack
 
 static void look(int signo) {
   char here;

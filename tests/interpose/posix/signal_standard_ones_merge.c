@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A standard signal that is pending is pending once; the first sender's value is kept.
+// A standard signal is pending at most once; the first sender's value is kept.
 #include "../small.h"
 
 int main(void) {

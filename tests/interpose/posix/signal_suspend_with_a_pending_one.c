@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sigsuspend ends at once for a signal that is pending already, runs the handlers of all that its
-// mask lets through, and leaves the others pending.
+// sigsuspend ends at once for a signal that is already pending, runs the handlers of all signals
+// that its mask permits, and leaves the others pending.
 #include "../small.h"
 
 static volatile sig_atomic_t first, second, third;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_kill delivers in the thread that was named; each has its own mask.
+// pthread_kill delivers to the given thread; each thread has its own mask.
 #include "../small.h"
 
 static __thread int rung;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signal whose action is to be ignored interrupts nothing: pause, sigsuspend and nanosleep go on
-// until one comes that has a handler.
+// An ignored signal interrupts nothing: pause, sigsuspend and nanosleep continue until one comes
+// that has a handler.
 #include "../child.h"
 
 static volatile sig_atomic_t calls;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// signalfd with a descriptor gives it another set; short reads and bad arguments are refused.
+// signalfd with a descriptor changes its set; short reads and bad arguments are refused.
 #include <poll.h>
 #include <sys/signalfd.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signalfd gives a thread what is pending for itself, too, as raise and pthread_kill send it.
+// A signalfd also returns signals pending for the reading thread, as sent by raise and
+// pthread_kill.
 #include <poll.h>
 #include <sys/signalfd.h>
 

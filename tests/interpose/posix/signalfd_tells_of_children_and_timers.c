@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signalfd tells of a child's end its status, and of a timer its number and value.
+// A signalfd returns the status of an ended child, and the number and value of a timer.
 #include <sys/signalfd.h>
 
 #include "../child.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sigqueue and tgkill name what is wrong: numbers of no process, of no thread, of no signal.
+// Errors of sigqueue and tgkill: numbers of no process, of no thread, of no signal.
 #include "../small.h"
 
 int main(void) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sigtimedwait refuses times that are none, and takes a pending signal without looking at the rest.
+// sigtimedwait refuses invalid times, even with a signal pending; with a zero time it takes a
+// pending signal.
 #include "../small.h"
 
 static void refuses(long seconds, long ns) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handler ends sigwaitinfo and sigtimedwait with EINTR, also one that asks to restart calls.
+// A handler ends sigwaitinfo and sigtimedwait with EINTR, also with SA_RESTART.
 #include "../small.h"
 
 int main(void) {

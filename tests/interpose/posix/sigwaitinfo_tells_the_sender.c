@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sigwaitinfo tells how a signal was sent: libc gives SI_USER also for those to a thread.
+// sigwaitinfo reports how a signal was sent: libc returns SI_USER also for signals to a thread.
 #include "../small.h"
 
 static siginfo_t take(void) {

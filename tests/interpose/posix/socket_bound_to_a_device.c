@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SO_BINDTODEVICE names an interface, reads back and is taken away by an empty name; one that is
-// not there is ENODEV.
+// SO_BINDTODEVICE sets an interface, reads back and is cleared by an empty name; a missing
+// interface is ENODEV.
 #define _GNU_SOURCE
 #include <net/if.h>
 #include <sys/socket.h>

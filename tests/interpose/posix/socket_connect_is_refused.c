@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connecting to a Unix name that nobody listens on fails at once, and so do the wrong sorts of
-// calls.
+// Connecting to a Unix name without a listener fails at once, and so do calls of the wrong kind.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 #include <sys/un.h>

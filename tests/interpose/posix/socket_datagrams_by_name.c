@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix datagram sockets that find each other by name: who waits for a message, or for a place in a
-// full queue, holds up nobody; poll and epoll tell of messages; descriptors go along.
+// Unix datagram sockets that find each other by name: a thread that waits for a message, or for
+// room in a full queue, delays no other thread; poll and epoll report messages; descriptors are
+// passed.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <sys/epoll.h>
@@ -102,7 +103,7 @@ int main(void) {
   for (int i = 0; i < 2; ++i) {
     snprintf(names[i].sun_path, sizeof names[i].sun_path, "/tmp/%s-%d-%d",
              program_invocation_short_name, getpid(), i);
-    unlink(names[i].sun_path);  // of a run that was killed
+    unlink(names[i].sun_path);  // left by a killed run
     sockets[i] = bound(i);
   }
   pthread_t t = start(answer, NULL);

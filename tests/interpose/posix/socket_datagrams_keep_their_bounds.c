@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pair of datagram sockets keeps the messages apart; what does not fit is cut off and said so.
+// A pair of datagram sockets keeps messages separate; a message that does not fit is truncated and
+// flagged.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

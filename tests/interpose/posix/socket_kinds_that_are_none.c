@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// socket names what is wrong: an unknown kind, a protocol of another kind, an unknown family.
+// socket's errors: an unknown kind, a protocol of another kind, an unknown family.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>

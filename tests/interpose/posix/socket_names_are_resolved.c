@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// getaddrinfo of numbers and of localhost, and getnameinfo back; what is no number is EAI_NONAME,
-// what is no service too.
+// getaddrinfo for numbers and localhost, and getnameinfo back; an invalid number or service is
+// EAI_NONAME.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netdb.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who waits on a netlink socket holds up nobody, and goes on when another thread asks something.
+// A thread that waits on a netlink socket delays no other, and continues when another thread sends
+// a request.
 #define _GNU_SOURCE
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>

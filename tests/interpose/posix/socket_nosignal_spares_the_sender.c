@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MSG_NOSIGNAL says EPIPE instead of the signal that would kill.
+// MSG_NOSIGNAL returns EPIPE instead of the signal that would kill.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

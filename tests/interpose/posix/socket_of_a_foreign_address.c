@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bind to an address that is no machine's here is EADDRNOTAVAIL, for TCP and UDP, IPv4 and IPv6,
-// and the socket can be bound to another one then; IP_FREEBIND lifts it.
+// bind to an address that this machine does not have is EADDRNOTAVAIL, for TCP and UDP, IPv4 and
+// IPv6, and the socket can be bound to another one afterwards; IP_FREEBIND permits it.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a system may lack is refused in the way of one that lacks it, or is done: a program that is
-// told yes finds it so.
+// Features that a system may lack are refused as by a system that lacks them, or work: a call that
+// succeeds has its effect.
 #define _GNU_SOURCE
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A descriptor sent in a message is another name of the same open file in the process that gets it.
+// A descriptor sent in a message refers to the same open file in the receiving process.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

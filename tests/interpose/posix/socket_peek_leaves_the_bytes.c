@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MSG_PEEK shows what the next read will get.
+// MSG_PEEK returns the bytes that the next read will get.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

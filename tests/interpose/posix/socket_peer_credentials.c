@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SO_PEERCRED tells who made the pair; the type and the domain can be asked for.
+// SO_PEERCRED returns the creator of the pair; the type and the domain can be queried.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

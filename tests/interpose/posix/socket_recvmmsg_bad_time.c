@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// recvmmsg with a time that is none is EINVAL, whatever is there to receive.
+// recvmmsg with an invalid time is EINVAL, whatever is there to receive.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

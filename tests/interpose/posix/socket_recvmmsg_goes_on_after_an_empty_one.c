@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// recvmmsg counts messages without bytes, takes what comes behind them, and tells an error that
-// waits before the bytes.
+// recvmmsg counts messages without bytes, takes later messages, and returns a pending error before
+// the bytes.
 #include "tcp_loopback.h"
 
 static struct mmsghdr messages[2];

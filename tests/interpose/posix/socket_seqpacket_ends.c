@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pair of sequenced packets keeps the bounds, and ends as a stream does.
+// A pair of sequenced-packet sockets keeps message boundaries, and ends like a stream.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each half of a stream is shut down on its own: the peer reads the rest and the end, and can
+// Each half of a stream is shut down separately: the peer reads the rest and the end, and can still
 // answer.
 #define _GNU_SOURCE
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who connects a UDP socket to nobody takes back what connecting has filled in: the address and,
-// when nobody chose one, the port.
+// Connecting a UDP socket to AF_UNSPEC undoes the effects of connect: the address and, if it was
+// chosen automatically, the port.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -40,7 +40,7 @@ int main(void) {
     CHECK_EQUAL(getpeername(a, (struct sockaddr*)&after, &n), -1);
     CHECK_EQUAL(errno, ENOTCONN);
   }
-  // The port that is free again is chosen this time, and stays.
+  // The released port is chosen explicitly this time, and stays.
   mine.sin_addr.s_addr = htonl(INADDR_ANY);
   CHECK_EQUAL(bind(a, (const struct sockaddr*)&mine, sizeof mine), 0);
   CHECK_EQUAL(connected(a, &to), 0);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of UDP sockets, IPv4 and IPv6, read back as they were set; a broadcast needs
-// SO_BROADCAST.
+// Options of UDP sockets, IPv4 and IPv6, read back; a broadcast needs SO_BROADCAST.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>

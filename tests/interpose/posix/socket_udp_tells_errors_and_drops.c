@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IP_RECVERR, SO_RXQ_OVFL and SO_TIMESTAMPNS read back as set where the system has them, and the
-// error queue is empty at first.
+// IP_RECVERR, SO_RXQ_OVFL and SO_TIMESTAMPNS read back where the system has them, and the error
+// queue is empty at first.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>

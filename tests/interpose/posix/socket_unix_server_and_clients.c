@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A listening Unix socket takes clients in the order of their coming, nonblocking ones get EAGAIN.
+// A listening Unix socket accepts clients in the order of arrival; nonblocking ones get EAGAIN.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 #include <sys/un.h>

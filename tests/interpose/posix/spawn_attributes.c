@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attributes of posix_spawn: mask and default actions, group, session, and the policy of the
-// scheduler, as the child finds them.
+// The attributes of posix_spawn take effect in the child: mask and default actions, group, session,
+// and scheduling policy.
 #define _GNU_SOURCE
 #include <spawn.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file actions of posix_spawn are done in order: open, dup2, close, close all from a number; a
-// dup2 onto itself makes a descriptor outlive the exec.
+// The file actions of posix_spawn run in order: open, dup2, close, close all from a number; a dup2
+// onto itself keeps a descriptor open over the exec.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <spawn.h>

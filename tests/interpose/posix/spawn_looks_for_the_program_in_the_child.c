@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A relative path of posix_spawn is looked for after the actions that change the directory; one
-// that is nowhere is told by posix_spawn, as is one that is no program.
+// posix_spawn resolves a relative path after the actions that change the directory; it returns an
+// error if the path does not exist or is not a program.
 #define _GNU_SOURCE
 #include <spawn.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// posix_spawn itself tells when an action or an attribute of the child cannot be done, and leaves
-// no child behind.
+// posix_spawn returns an error if an action or an attribute fails in the child, and leaves no child
+// behind.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spin locks exclude; trylock of a held one says EBUSY.
+// Spin locks exclude; trylock of a held one returns EBUSY.
 #include "../small.h"
 
 static pthread_spinlock_t lock;

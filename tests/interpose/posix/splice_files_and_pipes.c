@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// splice moves bytes between files and pipes: by an offset of the caller's or by the position, in
-// part, and nothing at the end; its errors.
+// splice moves bytes between files and pipes: by the caller's offset or by the position, in part,
+// and nothing at the end; its errors.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

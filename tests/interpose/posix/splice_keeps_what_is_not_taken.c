@@ -10,7 +10,7 @@ static void fill(int fd) {
   CHECK_EQUAL(errno, EAGAIN);
 }
 
-// Until both ends are full: TCP moves bytes by itself.
+// Fills both ends, because TCP moves bytes from one to the other.
 static void fill_to_the_end(int fd) {
   do {
     fill(fd);

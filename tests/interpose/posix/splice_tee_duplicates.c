@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tee copies what is in a pipe into another one and leaves it there.
+// tee copies the content of a pipe into another one and leaves it there.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// setvbuf: an unbuffered stream writes at once, a line-buffered one at a newline, a full one when
-// it is full, flushed or closed; ungetc gives bytes back.
+// setvbuf: an unbuffered stream writes at once, a line-buffered one at a newline, a fully buffered
+// one when it is full, flushed or closed; ungetc pushes bytes back.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio_ext.h>

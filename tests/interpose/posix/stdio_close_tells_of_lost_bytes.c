@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fclose fails when the last bytes of a stream cannot be written, and pclose when the command never
+// fclose fails if the last bytes of a stream cannot be written, and pclose if the command did not
 // read them.
 #define _GNU_SOURCE
 #include <sys/resource.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream's lock is recursive, kept from other threads while it is held, and ftrylockfile says so.
+// A stream's lock is recursive and excludes other threads while it is held; ftrylockfile reports
+// that.
 #define _GNU_SOURCE
 #include <stdio_ext.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fopen's modes become open's flags; fdopen refuses a mode that the descriptor has not; freopen
-// takes another file under the same number.
+// fopen's modes become open's flags; fdopen refuses a mode that the descriptor does not have;
+// freopen opens another file under the same number.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// popen reads of a command and writes to one; pclose gives its status; a second popen does not
-// hold the first one's pipe open.
+// popen reads from a command and writes to one; pclose returns its status; a second popen does not
+// keep the first one's pipe open.
 #define _GNU_SOURCE
 #include <sys/wait.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream of popen has a descriptor: fileno gives it, poll waits for it, and "e" marks it
+// The stream of popen has a descriptor: fileno returns it, poll waits for it, and "e" marks it
 // close-on-exec.
 #define _GNU_SOURCE
 #include <fcntl.h>

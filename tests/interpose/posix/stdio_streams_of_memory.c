@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fmemopen, open_memstream and fopencookie make streams of memory and of the program's own
-// functions; getline and getdelim lengthen their buffer.
+// fmemopen, open_memstream and fopencookie make streams of memory and of the program's functions;
+// getline and getdelim extend their buffer.
 #define _GNU_SOURCE
 #include "../small.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mkstemp, mkostemps, mkdtemp and tmpfile: names of the template, private files, and templates that
-// are none.
+// mkstemp, mkostemps, mkdtemp and tmpfile: names from the template, private files, and invalid
+// templates.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// While a process is stopped none of its threads goes on, and all do afterwards.
+// While a process is stopped none of its threads runs, and all continue afterwards.
 #include <poll.h>
 #include <sys/wait.h>
 
@@ -40,7 +40,7 @@ int main(void) {
   CHECK_EQUAL(write(to_child[1], bytes, 8), 8);
   struct timespec pause = timespec_of(50 * MS);
   CHECK_EQUAL(nanosleep(&pause, NULL), 0);
-  // None has read them.
+  // No thread has read them.
   struct pollfd p = {to_parent[0], POLLIN, 0};
   CHECK_EQUAL(poll(&p, 1, 0), 0);
   CHECK_EQUAL(waitpid(child, &status, WNOHANG | WUNTRACED), 0);

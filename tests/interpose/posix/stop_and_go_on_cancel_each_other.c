@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGCONT takes a pending SIGTSTP away and the other way round; SIGCONT continues also where it is
+// SIGCONT discards a pending SIGTSTP, and vice versa; SIGCONT continues the process even if it is
 // blocked or ignored, and its handler runs.
 #include <sys/wait.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call that waits goes on waiting after a stop, unless a handler of SIGCONT ends it.
+// A waiting call continues to wait after a stop, unless a handler of SIGCONT ends it.
 #include <sys/wait.h>
 
 #include "../small.h"
@@ -26,7 +26,7 @@ int main(void) {
     CHECK_EQUAL(waitpid(child, &status, WUNTRACED), child);
     CHECK_EQUAL(kill(child, SIGCONT), 0);
     CHECK_EQUAL(waitpid(child, &status, WCONTINUED), child);
-    // Until one of the stops comes while it reads; between them it may get that far.
+    // Until one of the stops comes while it reads; a read can complete between two stops.
     for (int i = 0; i < 10 || with_handler; ++i) {
       sleep_ms(1);
       CHECK_EQUAL(kill(child, SIGSTOP), 0);

@@ -20,7 +20,7 @@ int main(void) {
     signal(kStops[i], SIG_DFL);
     const pid_t child = fork();
     if (child == 0) {
-      // A group of its own, whose parent is of another: not orphaned.
+      // A new group, whose parent is in another group: not orphaned.
       if (setpgid(0, 0) != 0) _exit(2);
       raise(kStops[i]);
       _exit(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WCONTINUED tells that a stopped child goes on, once; SIGCONT to one that was not stopped tells
-// nothing; a stop that was not waited for is no longer told once the child goes on.
+// WCONTINUED reports once that a stopped child continues; SIGCONT to a child that was not stopped
+// reports nothing; a stop that was not waited for is no longer reported after the child continues.
 #include <sys/wait.h>
 
 #include "../small.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child that stops itself is told once to waitpid with WUNTRACED, its going on to WCONTINUED, and
-// its end to all.
+// When a child stops itself, waitpid with WUNTRACED reports the stop once, WCONTINUED that it
+// continues, and every wait its end.
 #include <sys/wait.h>
 
 #include "../small.h"
@@ -18,7 +18,7 @@ int main(void) {
     CHECK_EQUAL(WIFSTOPPED(status), 1);
     CHECK_EQUAL(WSTOPSIG(status), SIGSTOP);
     CHECK_EQUAL(WIFEXITED(status), 0);
-    CHECK_EQUAL(waitpid(child, &status, WUNTRACED | WNOHANG), 0);  // told once
+    CHECK_EQUAL(waitpid(child, &status, WUNTRACED | WNOHANG), 0);  // reported once
     CHECK_EQUAL(kill(child, SIGCONT), 0);
   }
   CHECK_EQUAL(waitpid(child, &status, 0), child);

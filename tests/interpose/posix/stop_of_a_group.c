@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stop signal to a group stops all of it and SIGCONT to the group continues all; waitpid by
-// group finds them.
+// A stop signal to a group stops all its processes, and SIGCONT to the group continues all; waitpid
+// by group finds them.
 #include <sys/wait.h>
 
 #include "../small.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In an orphaned group SIGTSTP stops nobody.  A group that becomes orphaned with a stopped member
-// gets SIGHUP and SIGCONT.
+// In an orphaned group SIGTSTP stops no process. A group that becomes orphaned with a stopped
+// member gets SIGHUP and SIGCONT.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -20,7 +20,7 @@ int main(void) {
   CHECK_EQUAL(WIFEXITED(status), 1);
   CHECK_EQUAL(WEXITSTATUS(status), 5);
 
-  // A session of its own with a stopped job, whose shell ends.
+  // A new session with a stopped job, whose shell ends.
   int end[2];
   CHECK_EQUAL(pipe(end), 0);
   child = fork();
@@ -41,6 +41,6 @@ int main(void) {
   CHECK_EQUAL(waitpid(child, &status, 0), child);
   CHECK_EQUAL(WEXITSTATUS(status), 6);
   char byte;
-  CHECK_EQUAL(read(end[0], &byte, 1), 0);  // the job has ended: SIGHUP, and it went on to take it
+  CHECK_EQUAL(read(end[0], &byte, 1), 0);  // the job has ended: SIGHUP, after it continued
   return succeed();
 }

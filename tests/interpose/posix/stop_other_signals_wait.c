@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stopped process takes other signals when it goes on; SIGKILL ends it at once.
+// A stopped process handles other signals when it continues; SIGKILL ends it at once.
 #include <sys/wait.h>
 
 #include "../small.h"

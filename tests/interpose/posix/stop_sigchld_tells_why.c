@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGCHLD's siginfo tells of a stop, of going on and of the end; with SA_NOCLDSTOP of the end only.
+// SIGCHLD's siginfo reports a stop, a continuation and the end; with SA_NOCLDSTOP only the end.
 #include <sys/wait.h>
 
 #include "../small.h"
@@ -39,7 +39,7 @@ static void one_life(int flags) {
 
 int main(void) {
   one_life(0);
-  // Going on and the end may be one signal, as SIGCHLD is not queued.
+  // The continuation and the end may be one signal, because SIGCHLD is not queued.
   CHECK(calls == 2 || calls == 3);
   CHECK_EQUAL(codes[0], CLD_STOPPED);
   CHECK_EQUAL(statuses[0], SIGSTOP);

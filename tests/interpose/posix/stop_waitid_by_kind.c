@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// waitid: WSTOPPED, WCONTINUED and WEXITED each tell their own; WNOWAIT leaves it to be told.
+// waitid: WSTOPPED, WCONTINUED and WEXITED each report their own event; with WNOWAIT it can be
+// reported again.
 #include <sys/wait.h>
 
 #include "../small.h"

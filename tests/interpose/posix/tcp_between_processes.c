@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server process and four client processes, many bytes each way: all arrive in order, and a
-// writer waits for a reader that is slow.
+// A server process and four client processes, many bytes in each direction: all arrive in order,
+// and a writer waits for a slow reader.
 #include <sys/wait.h>
 
 #include "tcp_loopback.h"

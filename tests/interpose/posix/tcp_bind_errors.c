@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bind of TCP: an address in use, a second time, too short;
-// port 0 gets one, which getsockname tells; SO_REUSEPORT shares.
+// bind of TCP: an address in use, a second bind, an address that is too short; port 0 gets a port,
+// which getsockname returns; SO_REUSEPORT shares it.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>

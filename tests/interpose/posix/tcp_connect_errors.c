@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// connect: bad descriptors, families and states, and a socket that is bound first keeps its port.
+// connect: bad descriptors, families and states; a socket bound before keeps its port.
 #include "tcp_loopback.h"
 
 int main(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shutdown of one direction leaves the other; what poll says at each step; when both are shut the
-// connection has no peer any more.
+// shutdown of one direction leaves the other open; poll's result at each step; when both are shut
+// down the connection has no peer any more.
 #include "tcp_loopback.h"
 
 int main(void) {

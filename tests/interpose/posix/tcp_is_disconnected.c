@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// connect with AF_UNSPEC dissolves a connection, whose peer has a reset, and a listener; the socket
-// connects again. One that is connected is EISCONN, also when accept made it.
+// connect with AF_UNSPEC dissolves a connection, whose peer gets a reset, and a listener; the
+// socket can connect again. A connected socket gets EISCONN, also if accept made it.
 #include "tcp_loopback.h"
 
 static const struct sockaddr none = {.sa_family = AF_UNSPEC};

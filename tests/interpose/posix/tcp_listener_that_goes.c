@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections that nobody has accepted are reset when the listener closes; a port is free again
-// then, and taken while it listens.
+// Unaccepted connections are reset when the listener closes; then its port is free, and until then
+// it is taken.
 #include "tcp_loopback.h"
 
 int main(void) {

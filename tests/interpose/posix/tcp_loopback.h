@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the programs about TCP with oneself: a listener at 127.0.0.1, and connections to it.
+// For the programs that connect to themselves by TCP: a listener at 127.0.0.1, and connections to
+// it.
 #ifndef TESTS_INTERPOSE_POSIX_TCP_LOOPBACK_H
 #define TESTS_INTERPOSE_POSIX_TCP_LOOPBACK_H
 
@@ -24,7 +25,7 @@ static inline struct sockaddr_in loopback_at(int port) {
   return a;
 }
 
-// A listener at a port of the system's choice, which is stored.
+// A listener at a port that the system chooses; stores the port.
 static inline int listen_at_loopback(int backlog, int* port) {
   struct sockaddr_in a = loopback_at(0);
   socklen_t n = sizeof a;
@@ -59,14 +60,14 @@ static inline void connected_pair(int ends[2]) {
   CHECK_EQUAL(close(listener), 0);
 }
 
-// What poll says of `events` now.
+// The bits of `events` that poll reports now.
 static inline short level_of(int fd, short events) {
   struct pollfd p = {fd, events, 0};
   CHECK(poll(&p, 1, 0) >= 0);
   return p.revents;
 }
 
-// Waits until poll says at least `events`.
+// Waits until poll reports at least `events`.
 static inline void await_level(int fd, short events) {
   struct pollfd p = {fd, events, 0};
   while ((p.revents & events) != events) CHECK(poll(&p, 1, 5000) == 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SO_RCVLOWAT of a TCP socket that is not connected yet reads back, a value of 0 counts as 1.
+// SO_RCVLOWAT of an unconnected TCP socket reads back; a value of 0 counts as 1.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A nonblocking connect is in progress, then poll says how it went: connected, told by the next
-// connect once, or refused, told by SO_ERROR once.
+// A nonblocking connect is in progress, then poll reports the outcome: connected, which the next
+// connect returns once, or refused, which SO_ERROR returns once.
 #include "tcp_loopback.h"
 
 static int error_of(int fd) {

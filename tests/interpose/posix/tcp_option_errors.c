@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// setsockopt and getsockopt: options that are none, values out of range, little room, what is no
-// socket.
+// setsockopt and getsockopt: unknown options, values out of range, too little room, a descriptor
+// that is not a socket.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// setsockopt refuses values that are too short, and times to keep a connection that are too long.
+// setsockopt refuses values that are too short, and keep-alive times that are too long.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing to a connection whose other side has closed: the first write succeeds and brings a reset
-// back, the next one is a broken pipe.  Closing with unread bytes is a reset at once.
+// Writing to a connection whose peer has closed: the first write succeeds and causes a reset, the
+// next one is a broken pipe. Closing with unread bytes is a reset at once.
 #include "tcp_loopback.h"
 
 static volatile sig_atomic_t pipes;
@@ -33,7 +33,7 @@ int main(void) {
   await_level(e[1], POLLIN);
   close(e[1]);
   await_level(e[0], POLLHUP);
-  CHECK_EQUAL(recv(e[0], &byte, 1, 0), 1);  // what was there before
+  CHECK_EQUAL(recv(e[0], &byte, 1, 0), 1);  // bytes received before
   CHECK_EQUAL(recv(e[0], &byte, 1, 0), 1);
   CHECK_EQUAL(recv(e[0], &byte, 1, 0), -1);
   CHECK_EQUAL(errno, ECONNRESET);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program connects to its own listener, by each of its addresses: bytes go both ways, names fit
-// together, and the end of one side is the end of file of the other.
+// A program connects to its own listener, by each of its addresses: bytes pass in both directions,
+// names match, and the end of one side is the end of file of the other.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

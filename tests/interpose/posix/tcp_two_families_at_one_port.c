@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A listener at :: is reached by IPv4 as well and keeps its port from IPv4, unless IPV6_V6ONLY.
+// A listener at :: also accepts IPv4 and reserves its port from IPv4, unless IPV6_V6ONLY is set.
 #include "tcp_loopback.h"
 
 static int bind_six(int only, int port, int* got) {

@@ -19,7 +19,7 @@ static inline int unread(int fd) {
   return n;
 }
 
-// The next read gives this.
+// Checks the result of the next read.
 static inline void hear_with(int fd, const char* text, int flags) {
   char got[64];
   const ssize_t n = recv(fd, got, sizeof got, flags);
@@ -45,7 +45,7 @@ static inline void set_inline(int fd, int on) {
   CHECK_EQUAL(setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on), 0);
 }
 
-// All that was sent has come, of a stream that ends with these bytes.
+// Waits until all sent bytes have arrived; the stream ends with these bytes.
 static inline void await_unread(int fd, int bytes) {
   while (unread(fd) < bytes) CHECK(poll(NULL, 0, 1) == 0);
 }

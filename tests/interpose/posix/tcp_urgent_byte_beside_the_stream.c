@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An urgent byte is no part of the stream: reads stop at its mark and go on behind it,
-// recv(MSG_OOB) gets it once, and poll tells POLLPRI until then.
+// An urgent byte is not part of the stream: reads stop at its mark and continue after it,
+// recv(MSG_OOB) returns it once, and poll reports POLLPRI until then.
 #include "tcp_urgent.h"
 
 int main(void) {
@@ -25,14 +25,14 @@ int main(void) {
   hear(from, "ab");
   CHECK_EQUAL(sockatmark(from), 1);
   CHECK_EQUAL(unread(from), 0);
-  CHECK_EQUAL(level_of(from, kAll), POLLIN);  // what is behind the mark
+  CHECK_EQUAL(level_of(from, kAll), POLLIN);  // the bytes after the mark
   hear_with(from, "cd", MSG_PEEK);
   CHECK_EQUAL(sockatmark(from), 1);
   hear(from, "cd");
   CHECK_EQUAL(sockatmark(from), 0);
   hear_nothing(from);
 
-  // Alone, it makes nothing readable.  A read that comes to it passes over it, and it is lost.
+  // Alone, it makes nothing readable. A read that reaches it skips it, and it is lost.
   say(to, "?", MSG_OOB);
   await_level(from, POLLPRI);
   CHECK_EQUAL(level_of(from, kAll), POLLPRI);
@@ -42,7 +42,7 @@ int main(void) {
   CHECK_EQUAL(level_of(from, kAll), 0);
   no_urgent_byte(from);
 
-  // MSG_WAITALL ends at the mark; several buffers do, too.
+  // MSG_WAITALL ends at the mark; so do several buffers.
   say(to, "123", 0);
   say(to, "!", MSG_OOB);
   say(to, "45", 0);
@@ -61,7 +61,7 @@ int main(void) {
   CHECK_EQUAL(one[0], '!');
   hear(from, "45");
 
-  // A byte that nobody has got when the other end is there: a read goes over it.
+  // The urgent byte is still unfetched when the end of the stream arrives: a read skips it.
   say(to, "x!", MSG_OOB);
   CHECK_EQUAL(shutdown(to, SHUT_WR), 0);
   await_level(from, POLLRDHUP | POLLPRI);

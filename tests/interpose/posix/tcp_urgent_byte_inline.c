@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// With SO_OOBINLINE an urgent byte is read in its place: a read stops before it, SIOCATMARK tells
+// With SO_OOBINLINE an urgent byte is read in its place: a read stops before it, SIOCATMARK reports
 // that it is next, and the next read begins with it.
 #include "tcp_urgent.h"
 
@@ -39,7 +39,7 @@ int main(void) {
   hear(from, "x");
   hear(from, "!");
 
-  // Accepted sockets have it from their listener, connected ones from before.
+  // Accepted sockets inherit it from their listener, connected ones keep it from before.
   int port = 0;
   const int listener = listen_at_loopback(1, &port);
   set_inline(listener, 1);

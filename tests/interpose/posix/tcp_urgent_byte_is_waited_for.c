@@ -49,7 +49,7 @@ int main(void) {
   hear(from, "a");
   CHECK_EQUAL(close(epoll), 0);
 
-  // A reader that waits passes over the byte, and waits on.
+  // A waiting reader skips the byte, and continues to wait.
   t = start(send_byte, "3");
   const pthread_t u = start(send_stream, "b");
   char byte = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGURG goes to who was set by F_SETOWN, F_SETOWN_EX, FIOSETOWN or SIOCSPGRP: a process, a group
-// or a thread.  An accepted socket has none; a socket keeps that of before it was connected.
+// SIGURG goes to the owner set by F_SETOWN, F_SETOWN_EX, FIOSETOWN or SIOCSPGRP: a process, a group
+// or a thread. An accepted socket has none; a socket keeps its owner when it is connected.
 #define _GNU_SOURCE
 #include <linux/sockios.h>
 #include <sys/syscall.h>
@@ -11,7 +11,7 @@
 static volatile sig_atomic_t rings;
 static void ring(int signo) { rings += signo == SIGURG; }
 
-// The handler of FTP and telnet servers: it gets the byte, which a read would pass over.
+// The handler of FTP and telnet servers: it gets the byte, which a read would skip.
 static int served;
 static volatile sig_atomic_t last;
 static void get(int signo) {
@@ -49,13 +49,13 @@ static void* own(void* given) {
 }
 
 static void* send_urgent(void* to) {
-  sleep_ms(20);  // the reader mostly waits by then
+  sleep_ms(20);  // by then the reader usually waits
   say(*(int*)to, "!", MSG_OOB);
   say(*(int*)to, "x", 0);
   return NULL;
 }
 
-// Calls that name the owner, and what they say.
+// Calls that return the owner.
 static void name_owners(int from) {
   CHECK_EQUAL(fcntl(from, F_SETOWN, getpid()), 0);
   CHECK_EQUAL(fcntl(from, F_GETOWN), getpid());
@@ -71,7 +71,7 @@ static void name_owners(int from) {
   CHECK_EQUAL(errno, EINVAL);
 }
 
-// A child in a group of its own.
+// A child in a new group.
 static void ring_group(int to, int from) {
   int ready[2];
   CHECK_EQUAL(pipe(ready), 0);
@@ -98,7 +98,7 @@ static void ring_group(int to, int from) {
   CHECK_EQUAL(rings, 1);
 }
 
-// A reader that waits runs the handler before it comes to the mark.
+// A waiting reader runs the handler before it reaches the mark.
 static void ring_reader(int to, int from) {
   char byte;
   served = from;

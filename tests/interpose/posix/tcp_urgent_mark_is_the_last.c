@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection has one mark.  A later one takes its place: the earlier byte is in the stream then,
-// but for one to which the reader has come, and which is lost.
+// A connection has one mark. A later mark replaces it: the earlier byte is then in the stream,
+// unless the reader has reached it; then it is lost.
 #include "tcp_urgent.h"
 
 int main(void) {

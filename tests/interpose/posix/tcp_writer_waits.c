@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A nonblocking writer fills the connection until EAGAIN, poll says so, and reading it makes it
-// writable again; a blocked writer goes on then, or ends with its time-out.
+// A nonblocking writer fills the connection until EAGAIN, poll reports that, and reading makes it
+// writable again; a blocked writer then continues, or ends with its time-out.
 #include "tcp_loopback.h"
 
 static int ends[2];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An affinity without any processor of the machine is refused, for threads, for processes and for
-// threads to be created; a set that is too small for the answer as well.
+// new threads; a set that is too small for the result is refused, too.
 #define _GNU_SOURCE
 #include "../small.h"
 

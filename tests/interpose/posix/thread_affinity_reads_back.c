@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The affinity that was set reads back, is inherited by threads and children, and the thread runs
-// on a processor of it.
+// An affinity reads back, threads and children inherit it, and the thread runs on one of its
+// processors.
 #define _GNU_SOURCE
 #include "../child.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread created detached ends on its own.
+// A thread created detached ends without a join.
 #include "../small.h"
 
 static sem_t ended;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread finds its stack size, its guard and whether it is detached in pthread_getattr_np; a
-// stack that the program gave has no guard and is where it was given.
+// pthread_getattr_np returns a thread's stack size, its guard and whether it is detached; a stack
+// supplied by the program has no guard and the given address.
 #define _GNU_SOURCE
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_join gives what the routine returned or passed to pthread_exit.
+// pthread_join returns the routine's result or the value passed to pthread_exit.
 #include "../small.h"
 
 static void* give_back(void* x) { return x; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
 // parallel: no
-// An ending thread gives its arena back, and the next thread that needs one takes it: in serial
-// mode addresses are a function of the schedule, also these.
+// An ending thread releases its arena, and the next thread that needs one takes it: in serial mode
+// addresses are a function of the schedule, including these.
 #include "../small.h"
 
 static sem_t ends;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread's name is its own, inherited from its creator, at most 15 bytes long; prctl tells the
+// A thread has its own name, inherited from its creator, at most 15 bytes long; prctl returns the
 // same one.
 #define _GNU_SOURCE
 #include <sys/prctl.h>

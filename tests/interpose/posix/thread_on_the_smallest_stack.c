@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread with a stack of PTHREAD_STACK_MIN bytes may lock, wait, print into memory, fork and wait
+// A thread with a stack of PTHREAD_STACK_MIN bytes can lock, wait, print into memory, fork and wait
 // for its child; less than that is refused.
 #include <limits.h>
 #include <sys/sem.h>

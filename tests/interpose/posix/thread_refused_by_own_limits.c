@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program asked for or forbade itself makes pthread_create fail with EAGAIN, again and
-// again, and the program goes on: more stack than there are addresses, a limit of its addresses.
+// The program's own requests and limits make pthread_create fail with EAGAIN, repeatedly, and the
+// program continues: a stack larger than the address space, a limit of its addresses.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies and priorities of threads and processes: what was set reads back, threads inherit it or
-// have their own, and what cannot be is refused.
+// Policies and priorities of threads and processes: they read back, threads inherit them or have
+// their own, and invalid values are refused.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -49,7 +49,7 @@ int main(void) {
   const struct sched_param none = {0};
   struct sched_param five = {.sched_priority = 5}, got;
   int priority = -1;
-  // Whatever it was started with.
+  // Whatever policy it was started with.
   CHECK_EQUAL(sched_setscheduler(0, SCHED_OTHER, &none), 0);
   check_unprivileged();
   CHECK_EQUAL(policy_of(pthread_self(), &priority), SCHED_OTHER);
@@ -66,7 +66,7 @@ int main(void) {
   CHECK_EQUAL(sched_getscheduler(0), SCHED_FIFO);
   CHECK_EQUAL(sched_getparam(getpid(), &got), 0);
   CHECK_EQUAL(got.sched_priority, 7);
-  check_thread(NULL, SCHED_FIFO * 1000 + 7);  // as its creator
+  check_thread(NULL, SCHED_FIFO * 1000 + 7);  // inherited from its creator
   pthread_attr_t attributes;
   CHECK_EQUAL(pthread_attr_init(&attributes), 0);
   CHECK_EQUAL(pthread_attr_setschedpolicy(&attributes, SCHED_RR), 0);

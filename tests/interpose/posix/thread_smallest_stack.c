@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread of PTHREAD_STACK_MIN and a handler on the smallest alternate stack do what the kernel
-// does without their stack: vectors, copies, polls, messages, files, times.
+// On a thread of PTHREAD_STACK_MIN and in a handler on the smallest alternate stack, calls that use
+// no user stack in the kernel still work: vectors, copies, polls, messages, files, times.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -66,7 +66,7 @@ static void handler(int signo) {
   ++handled;
 }
 
-// What lies below the alternate stack is somebody else's.
+// The memory below the alternate stack belongs to other data.
 enum { kBelow = 65536, kStack = 8192 };
 static unsigned char memory[kBelow + kStack] __attribute__((aligned(64)));
 
@@ -81,7 +81,7 @@ static void check_handler(void) {
   for (int i = 0; i < kBelow; ++i) CHECK_EQUAL(memory[i], (unsigned char)(i * 7));
 }
 
-// Calls that a handler left by a jump leave nothing behind, however many they are.
+// Calls that a handler leaves by a jump leave nothing behind, however many there are.
 static sigjmp_buf place;
 static void leave(int signo) { siglongjmp(place, signo); }
 
@@ -93,7 +93,7 @@ static void check_jumps(void) {
     if (sigsetjmp(place, 1) == 0) {
       const struct itimerval soon = {{0, 0}, {0, 1000}};
       CHECK_EQUAL(setitimer(ITIMER_REAL, &soon, NULL), 0);
-      // A read of many vectors that nothing will end.
+      // A read of many vectors that never completes.
       struct msghdr message = {.msg_iov = many, .msg_iovlen = 1000};
       (void)recvmsg(pair[0], &message, 0);
       CHECK(!"it came back");

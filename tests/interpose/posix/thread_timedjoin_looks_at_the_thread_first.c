@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_timedjoin_np and pthread_clockjoin_np: a bad time does not matter once the thread has
-// ended, a bad clock always; a time that has passed is ETIMEDOUT and the thread stays joinable.
+// pthread_timedjoin_np and pthread_clockjoin_np: a bad time is ignored if the thread has ended, a
+// bad clock is always an error; a time in the past is ETIMEDOUT and the thread stays joinable.
 #include <sys/syscall.h>
 
 #include "../small.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_tryjoin_np says EBUSY and pthread_timedjoin_np ETIMEDOUT while the thread runs.
+// pthread_tryjoin_np returns EBUSY and pthread_timedjoin_np ETIMEDOUT while the thread runs.
 #include "../small.h"
 
 static sem_t go;

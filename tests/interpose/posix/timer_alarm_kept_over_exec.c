@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An alarm goes on over exec, and its default action ends the new image.
+// An alarm survives exec, and its default action ends the new image.
 // exit: 142
 #include "../small.h"
 

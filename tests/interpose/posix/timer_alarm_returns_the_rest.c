@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// alarm gives what was left of the last one, and 0 cancels.
+// alarm returns the time that was left of the previous one, and 0 cancels.
 #include "../small.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// alarm gives what was left in whole seconds: rounded to the nearest, but never to none.
+// alarm returns the time left in whole seconds: rounded to the nearest, but never to 0.
 #include <sys/time.h>
 
 #include "../small.h"

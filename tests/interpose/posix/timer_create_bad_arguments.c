@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What timer_create and timer_settime refuse.
+// Arguments that timer_create and timer_settime refuse.
 #include "../small.h"
 
 int main(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// timer_create: clocks that have no timers are not supported, unknown ones are wrong; so are bad
-// signals, kinds and threads; what is deleted is no timer any more.
+// timer_create: clocks without timers are not supported; unknown clocks are invalid, and so are bad
+// signals, kinds and threads; a deleted timer no longer exists.
 #include "../small.h"
 
 static void refuses(clockid_t clock, int notify, int signo, int error) {

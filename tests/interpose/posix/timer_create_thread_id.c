@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGEV_THREAD_ID: the signal goes to the thread that was named.
+// SIGEV_THREAD_ID: the signal goes to the given thread.
 #include "../small.h"
 
 #ifndef sigev_notify_thread_id

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGEV_THREAD: a function runs in a thread of its own, with the value.
+// SIGEV_THREAD: a function runs in a new thread, with the value.
 #include "../small.h"
 
 static sem_t told;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timers of timer_create do not survive exec: the program that follows gets no signal of theirs.
+// Timers of timer_create do not survive exec: the new program gets no signal from them.
 #define _GNU_SOURCE
 #include <sys/wait.h>
 

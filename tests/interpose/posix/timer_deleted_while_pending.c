@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A timer's number is used by no other while it lives; deleted ones leave the others going, also
+// A timer's number is unique while it exists; deleting timers does not affect the others, also
 // within their own handler.
 #include "../small.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// getitimer counts down while the program sleeps, ualarm gives the microseconds that were left, and
-// a child has no timer of its parent's.
+// getitimer counts down while the program sleeps, ualarm returns the microseconds that were left,
+// and a child has none of its parent's timers.
 #include <sys/time.h>
 
 #include "../child.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A timer of a microsecond does not hold up the program: its signals merge, the overruns are
-// counted, and it can be stopped.  So does one of a nanosecond that is given once.
+// A timer of a microsecond does not stall the program: its signals merge, the overruns are counted,
+// and it can be stopped. The same holds for a one-shot timer of a nanosecond.
 #include "../small.h"
 
 int main(void) {

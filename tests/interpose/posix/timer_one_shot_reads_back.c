@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// timer_gettime: zeros before, what is left while armed, zeros after it went off or was stopped; an
-// interval alone arms nothing and is not kept.
+// timer_gettime: zeros before, the remaining time while armed, zeros after it expired or was
+// stopped; an interval alone arms nothing and is not kept.
 #include "../small.h"
 
 static struct itimerspec reading(timer_t t) {

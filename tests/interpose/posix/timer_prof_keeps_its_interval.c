@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interval timers of processor time: each has its own signal, they are read back apart from
+// The interval timers of processor time: each has its own signal, they read back separately from
 // ITIMER_REAL, and an interval stays readable when the value is zero.
 #include <sys/time.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// setitimer stops the timer for a value of zero, and also when it is given none; bad numbers are
+// setitimer stops the timer for a value of zero, and also for a null pointer; bad numbers are
 // refused and change nothing.
 #include <sys/time.h>
 

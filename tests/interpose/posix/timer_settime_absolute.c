@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An absolute time of a timer: not before it by the clock; one in the past expires at once.
+// An absolute timer does not expire before its time by the clock; a time in the past expires at
+// once.
 #include "../small.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// timer_settime gives the old setting; zero disarms.
+// timer_settime returns the old setting; zero disarms.
 #include "../small.h"
 
 int main(void) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGEV_THREAD_ID reaches just that thread, with code and value, wherever the others let it in.
+// SIGEV_THREAD_ID signals only that thread, with code and value, whatever the other threads' masks
+// are.
 #include "../small.h"
 
 #ifndef sigev_notify_thread_id

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGEV_THREAD: a detached thread of its own with the value that was given, as often as the timer
-// goes off; with the attributes that were given.
+// SIGEV_THREAD: each expiration starts a detached thread with the given value and the given
+// attributes.
 #include "../small.h"
 
 static sem_t came;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TFD_TIMER_ABSTIME: a time that has passed makes it readable at once, with all intervals since;
-// one to come makes the reader wait for it.
+// TFD_TIMER_ABSTIME: a time in the past makes it readable at once, with all intervals since; for a
+// future time the reader waits.
 #include <poll.h>
 #include <sys/timerfd.h>
 

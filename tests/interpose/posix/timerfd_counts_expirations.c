@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A timerfd's read gives the number of expirations since the last; it blocks when there is none.
+// A timerfd's read returns the number of expirations since the last read; it blocks if there is
+// none.
 #define _GNU_SOURCE
 #include <sys/timerfd.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A timerfd is readable when it has expired; before, a nonblocking read says EAGAIN.
+// A timerfd is readable when it has expired; before, a nonblocking read returns EAGAIN.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <sys/timerfd.h>

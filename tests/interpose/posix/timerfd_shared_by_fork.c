@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A timerfd is one for parent and child: what one sets the other reads, and an expiration is read
+// Parent and child share a timerfd: one sets it, the other reads it, and an expiration is read
 // once.
 #include <fcntl.h>
 #include <sys/timerfd.h>

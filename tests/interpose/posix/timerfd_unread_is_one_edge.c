@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A timerfd that repeats is one edge until it is read; one that is set to a time long past has
-// expired at once.
+// A repeating timerfd is one edge until it is read; one set to a time long past has expired at
+// once.
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 #include <sys/timerfd.h>

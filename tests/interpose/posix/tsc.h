@@ -7,10 +7,10 @@
 
 #include "../small.h"
 
-// Enough for a place to be changed.
+// Enough reads for a place to be changed.
 #define READS 100
 
-// Whether the counter is a virtual clock, as libc's.
+// Whether the counter is a virtual clock, like libc's.
 static inline int is_virtual(void) {
   unsigned processor;
   const long long before = now_ns(CLOCK_MONOTONIC), count = (long long)__rdtscp(&processor);
@@ -20,8 +20,8 @@ static inline int is_virtual(void) {
 // libcrane.so puts a jump at the beginning of a place that was read often enough.
 static inline int is_changed(const void* site) { return *(const unsigned char*)site == 0xe9; }
 
-// `count`, a number, places to read at, of 32 bytes each: the way to read begins at 0, and at 16
-// one that jumps behind the first instruction.
+// `count` places to read at, of 32 bytes each: the read sequence begins at 0; at 16 begins one that
+// jumps past the first instruction.
 // clang-format off
 #define PLACES(count)                                      \
   __asm__(                                                 \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that no schedule holds up run at the very places that another thread reads, and that are
-// changed beneath them: at the first half of each, and by a jump at the second.
+// Threads outside the schedule execute the very places that another thread reads, while these are
+// changed: the first half of each, and, by a jump, the second.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction behind a read faults: the handler hears of its own place, repairs what it read,
-// and it is done again.
+// The instruction after a read faults: the handler sees that instruction's address, repairs the
+// memory that it read, and the instruction runs again.
 #define _GNU_SOURCE
 #include <ucontext.h>
 

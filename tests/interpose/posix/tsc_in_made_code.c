@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code that the program has made itself stays as it is, however often it reads the counter: the
-// program may write it again at any time.
+// Code that the program generates is not changed, however often it reads the counter, because the
+// program may rewrite it at any time.
 #define _GNU_SOURCE
 #include <sys/mman.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A seccomp filter ends a process that makes code writable, asks for a barrier, or returns from a
-// handler: the counter is read behind it as before.
+// A seccomp filter ends a process that makes code writable, requests a barrier, or returns from a
+// handler: after it is installed the counter is read as before.
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>

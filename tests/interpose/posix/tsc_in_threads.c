@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that read at the same places at the same time, from the first read on, while others jump
-// into the middle of them: each thread's time only grows.
+// Threads read at the same places at the same time, from the first read on, while others jump into
+// the middle of them: each thread's time only grows.
 #include "tsc.h"
 
 enum { kSites = 64, kThreads = 4 };

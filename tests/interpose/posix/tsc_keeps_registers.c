@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// However often the counter is read at one place, and whatever instruction follows: no register but
-// its two changes, no flag, no vector, and nothing of the 128 bytes below the stack pointer.
+// However often the counter is read at one place, and whatever instruction follows, a read changes
+// only its two registers: no other register, no flag, no vector, and nothing of the 128 bytes below
+// the stack pointer.
 #include "tsc.h"
 
 enum { kGeneral = 13, kVectors = 16, kRedZone = 16 };
@@ -61,7 +62,7 @@ __asm__(
     "form with_processor, rdtscp, nopl 0(%rax)\n");
 // clang-format on
 
-enum { kTime = 1, kFlags = 2, kKnown = 4 };  // what of it goes with the counter's value
+enum { kTime = 1, kFlags = 2, kKnown = 4 };  // the parts that change with the counter's value
 
 #define FORMS(F)                 \
   F(shift, kFlags | kKnown)      \
@@ -95,7 +96,7 @@ static void fill(uint64_t flags) {
   before.flags = flags;
 }
 
-// What holds the counter's value is looked at here, and left out of the comparison.
+// Checks the registers that hold the counter's value, and excludes them from the comparison.
 static uint64_t take_value(const struct Form* form) {
   const uint64_t value = after.rdx << 32 | after.rax;
   if (strcmp(form->name, "copy") == 0) {
@@ -112,7 +113,7 @@ static uint64_t take_value(const struct Form* form) {
   return value;
 }
 
-// The flags that a program sees: carry, parity, adjust, zero, sign, direction, overflow.
+// The flags visible to a program: carry, parity, adjust, zero, sign, direction, overflow.
 static const uint64_t kSomeFlags[] = {0x202, 0x202 | 0xcd5, 0x202 | 0x845, 0x202 | 0x490};
 
 static void look(const struct Form* form) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ways to read that a compiler has merged: one falls into the second half of the other, by a
-// jump, through a table, or from afar.  The program lies at the address that it was linked for.
+// Two read sequences that a compiler has merged: one enters the second half of the other, by a
+// jump, through a table, or from afar. The program is at the address it was linked for.
 //
 // build: -no-pie
 #include "tsc.h"

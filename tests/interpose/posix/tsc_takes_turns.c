@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
-// A place that was changed reads the time as one that never is: the same step from read to read,
-// and a turn at the same reads.
+// A changed place reads the time like an unchanged one: the same step from read to read, and a turn
+// at the same reads.
 #include "tsc.h"
 
 enum { kSteps = 300 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connected UDP socket hears only its peer, has names at both ends, and AF_UNSPEC takes the
-// connection away; without one send needs an address.
+// A connected UDP socket receives only from its peer, has names at both ends, and AF_UNSPEC
+// disconnects it; without a connection send needs an address.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IP_PKTINFO, IP_RECVTTL, IP_RECVTOS and SO_TIMESTAMP tell of each datagram where it came to, its
-// time to live, its class and when.  A control message that is too short for its type is refused.
+// IP_PKTINFO, IP_RECVTTL, IP_RECVTOS and SO_TIMESTAMP return each datagram's destination, time to
+// live, class and time. A control message that is too short for its type is refused.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>

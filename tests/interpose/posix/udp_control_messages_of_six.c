@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IPV6_RECVPKTINFO and IPV6_RECVHOPLIMIT tell of each datagram its address and hops.
+// IPV6_RECVPKTINFO and IPV6_RECVHOPLIMIT return each datagram's address and hop limit.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>

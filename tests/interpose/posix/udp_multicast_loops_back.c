@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A datagram to a group that was joined on the loopback interface comes back to all who bound its
-// port with SO_REUSEADDR, not with IP_MULTICAST_LOOP off; the options read back.
+// A datagram to a group joined on the loopback interface reaches all sockets that bound its port
+// with SO_REUSEADDR, unless IP_MULTICAST_LOOP is off; the options read back.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An IPv6 socket hears IPv4 as mapped addresses, unless IPV6_V6ONLY is set, when the same port is
-// free for IPv4.
+// An IPv6 socket receives IPv4 as mapped addresses, unless IPV6_V6ONLY is set; then the same port
+// is free for IPv4.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>

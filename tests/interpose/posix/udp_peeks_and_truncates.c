@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// UDP: what does not fit is cut and MSG_TRUNC tells it, MSG_PEEK leaves it, FIONREAD and SIOCINQ
-// tell the first one's length, a datagram too long is EMSGSIZE, a receive times out.
+// UDP: a datagram that does not fit is truncated, with MSG_TRUNC; MSG_PEEK leaves it; FIONREAD and
+// SIOCINQ return the first one's length; a datagram that is too long is EMSGSIZE; a receive times
+// out.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/ioctl.h>

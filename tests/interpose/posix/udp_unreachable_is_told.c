@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connected UDP socket learns by ECONNREFUSED, once, that nobody is at the other port.
+// A connected UDP socket gets ECONNREFUSED, once, if the other port has no socket.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// accept4 sets the flags that it knows on the new socket, which inherits none of the listener's;
-// accept of what does not listen, does not wait, times out or is none.
+// accept4 sets known flags on the new socket, which inherits none of the listener's; accept on a
+// socket that does not listen, does not block or times out, and on no socket.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream end that closes with bytes unread resets the other one: its next read is ECONNRESET,
+// A stream end that closes with unread bytes resets the other one: its next read is ECONNRESET,
 // then the end; a write to it is EPIPE.
 #define _GNU_SOURCE
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SO_PASSCRED: each message carries who sent it, also a child's; SCM_CREDENTIALS may say one's own,
-// and others only as root; SO_PEERCRED tells who made the pair.
+// SO_PASSCRED: each message carries its sender, also a child; SCM_CREDENTIALS may contain one's own
+// credentials, and others only as root; SO_PEERCRED returns the creator of the pair.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plain read of a message that carries a descriptor closes it: the pipe ends, and the next
-// message's descriptor is its own.
+// A plain read of a message that carries a descriptor closes the descriptor: the pipe ends, and the
+// next message's descriptor arrives separately.
 #define _GNU_SOURCE
 #include <poll.h>
 

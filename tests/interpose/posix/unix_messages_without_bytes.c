@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A datagram of no bytes is a message like others: poll tells it, a receive takes it, and one that
-// waits for it wakes.
+// An empty datagram is an ordinary message: poll reports it, a receive takes it, and a waiting
+// receive wakes.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <sys/socket.h>

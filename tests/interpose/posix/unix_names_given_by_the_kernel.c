@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bind of a unix socket with no name at all gives it an abstract one of five digits; each gets its
-// own.
+// bind of a unix socket with an empty name gives it an abstract name of five digits, unique to each
+// socket.
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <stddef.h>

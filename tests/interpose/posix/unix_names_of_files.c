@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A unix socket bound to a name makes a file of that kind, which stays after close, is in the way
-// of another bind, and refuses connections when nobody listens.
+// A unix socket bound to a name makes a file of that kind, which remains after close, blocks
+// another bind, and refuses connections without a listener.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Abstract names: a server bound to one makes no file, is reached by exactly its bytes, and the
-// name is free when it closes.
+// name is free when the server closes.
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of unix sockets read back; SO_PEERCRED of an accepted stream tells who
-// connected.
+// Options of unix sockets read back; SO_PEERCRED of an accepted stream returns the connecting
+// process.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 #include <sys/un.h>

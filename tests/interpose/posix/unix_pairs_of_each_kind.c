@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// socketpair of each kind: streams run together, datagrams and packets keep their bounds and say
-// when they were cut; kinds and families that are none.
+// socketpair of each kind: streams merge writes, datagrams and packets keep their boundaries and
+// report truncation; invalid kinds and families.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/socket.h>

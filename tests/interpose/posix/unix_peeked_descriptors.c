@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message with a descriptor that is only looked at gives a duplicate of it, and the descriptor
-// itself when it is taken.
+// Peeking at a message with a descriptor returns a duplicate of it; receiving the message returns
+// the descriptor itself.
 #define _GNU_SOURCE
 #include <poll.h>
 

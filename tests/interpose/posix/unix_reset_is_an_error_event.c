@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A unix stream whose peer went with bytes unread, or was never accepted, has POLLERR until the
-// error was told, once, by a read or by SO_ERROR.
+// A unix stream whose peer closed with unread bytes, or was never accepted, has POLLERR until the
+// error is returned, once, by a read or by SO_ERROR.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shutdown of a unix socket without a peer succeeds: it stays so when it is connected, and a
-// listener takes nobody any more.
+// shutdown of a unix socket without a peer succeeds: it remains in effect when the socket is
+// connected, and a listener then accepts no more clients.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shutdown of one's own or the other end's direction wakes a thread that waits in a read, which
-// sees the end.
+// shutdown of a thread's own direction, or of the other end's, wakes a thread that waits in a read,
+// which sees the end.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A unix listener that was bound without a name is reached by the one that it was given; binding it
-// so again changes nothing.
+// A unix listener bound without a name is reached by the name that it got; binding it the same way
+// again changes nothing.
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes of one server under two users: neither signals, traces, reads, limits or re-prioritises
-// the other, tried both ways; each may do so with its own.
+// Processes of one server under two users: neither can signal, trace, read, limit or re-prioritise
+// the other, in both directions; each can do so with its own.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ static int attacker(int user) {
   const union sigval value = {.sival_int = 1};
   is_refused(kill(target, 0), EPERM);
   is_refused(kill(target, SIGTERM), EPERM);
-  is_refused(kill(-target, SIGTERM), ESRCH);  // no group of its own
+  is_refused(kill(-target, SIGTERM), ESRCH);  // the target leads no group
   is_refused(sigqueue(target, SIGUSR1, value), EPERM);
   is_refused(syscall(SYS_tgkill, target, target, SIGTERM), EPERM);
   is_refused(ptrace(PTRACE_ATTACH, target, 0, 0), EPERM);

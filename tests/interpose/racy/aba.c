@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A free list by index, without tags: between a look and the swap the same index rejoins.
+// A free list by index, without tags: between a read and the swap the same index returns.
 #include "racy.h"
 
 enum { kNodes = 8 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads pass a baton by plain flags and count how often they looked in vain.
+// Threads pass a baton by plain flags and count how often they checked without success.
 #include "racy.h"
 
 static volatile int baton;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters without a lock: increments are lost, how many depends on who runs when.
+// Counters without a lock: increments are lost; how many depends on the interleaving.
 #include "racy.h"
 
 static volatile long hits, misses;

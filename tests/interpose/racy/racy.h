@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the racy programs share.  Their outcome depends on the interleaving of unsynchronised
-// accesses: they are wrong programs on purpose, that must give one result all the same in serial
-// mode.
+// Shared by the racy programs. Their outcome depends on the interleaving of unsynchronised
+// accesses: they are wrong on purpose, but must give one result in serial mode.
 #ifndef TESTS_INTERPOSE_RACY_RACY_H
 #define TESTS_INTERPOSE_RACY_RACY_H
 

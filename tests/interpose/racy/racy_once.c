@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `if (!done) { make(); done = 1; }` of many things.
+// `if (!done) { make(); done = 1; }` for many objects.
 #include "racy.h"
 
 static volatile int done[100], runs[100], by[100];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several fields are changed one after the other: their sums tear.
+// Several fields are changed one after another: their sums tear.
 #include "racy.h"
 
 static volatile long account[4] = {1000, 1000, 1000, 1000};

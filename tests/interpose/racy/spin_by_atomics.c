@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An own spin lock of an atomic exchange that yields: mutual exclusion holds, the order is a race.
+// A spin lock built of an atomic exchange that yields: mutual exclusion holds, the order is a race.
 #include "racy.h"
 
 static atomic_int held;

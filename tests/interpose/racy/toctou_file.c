@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Look whether a file is there, then create it: both find it absent.
+// Check whether a file exists, then create it: both find it absent.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lock-free stack: what is popped by whom depends on the interleaving, nothing is lost.
+// A lock-free stack: the interleaving decides which thread pops which item; nothing is lost.
 #include "racy.h"
 
 struct Node {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A routine of std::call_once that throws leaves the flag as it was: the next caller runs it.
+// A routine of std::call_once that throws leaves the flag unset: the next caller runs it.
 #include <mutex>
 #include <stdexcept>
 #include <thread>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The routine of a pthread_once locks, sleeps and signals; three threads come at once.  It runs
-// once, and nobody goes on before it is done.
+// The routine of a pthread_once locks, sleeps and signals; three threads arrive at once. It runs
+// once, and no thread continues before it is done.
 #include "../small.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

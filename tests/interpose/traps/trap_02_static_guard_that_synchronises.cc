@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constructor of a local static variable locks and sleeps; three threads come at once.
+// The constructor of a local static variable locks and sleeps; three threads arrive at once.
 #include <chrono>
 #include <mutex>
 #include <thread>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recursive mutex held twice stays held by a condition wait: the wait gives up one level only, so
-// nobody else gets in (and the wait times out).
+// A recursive mutex held twice stays held during a condition wait: the wait releases one level
+// only, so no other thread gets it (and the wait times out).
 #include "../small.h"
 
 static pthread_mutex_t mutex;

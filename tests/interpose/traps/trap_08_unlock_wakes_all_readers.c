@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three readers wait for a writer; its one unlock lets all of them in, together: they meet at a
-// barrier while they hold the lock.
+// Three readers wait for a writer; its one unlock admits all three together: they meet at a barrier
+// while they hold the lock.
 #include "../small.h"
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A deadline that has passed times out at once, wherever one is given.
+// A deadline in the past times out at once, in every call that takes one.
 #include "../small.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A condition's time-out of 20 ms comes after 20 ms, by the clock that it was given in.
+// A condition's time-out of 20 ms comes after 20 ms, by the clock of the deadline.
 #include "../small.h"
 
 int main(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of the attributes is the clock of the deadline: a monotonic time is not taken for one
-// of the calendar (which would be in the distant past), nor the other way round.
+// The clock of the attributes is the clock of the deadline: a monotonic time is not taken for a
+// calendar time (which would be in the distant past), nor a calendar time for a monotonic one.
 #include "../small.h"
 
 int main(void) {

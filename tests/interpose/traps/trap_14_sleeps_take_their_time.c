@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every way to sleep lasts as long as it was asked to.
+// Every kind of sleep lasts as long as requested.
 #include "../small.h"
 
 static void lasted(long long begun, long ms) { CHECK(now_ns(CLOCK_MONOTONIC) - begun >= ms * MS); }

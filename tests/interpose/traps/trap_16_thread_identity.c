@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_create has stored the new thread's id before the creator goes on, and it is what the
-// thread itself gets from pthread_self; kernel ids differ from thread to thread.
+// pthread_create stores the new thread's id before the creator continues, and pthread_self returns
+// the same id in the thread; kernel ids differ from thread to thread.
 #include "../small.h"
 
 static pthread_t of_child[8];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detached threads end and their ids are used again: joins of later threads with the same id work.
+// Detached threads end and their ids are reused: joins of later threads with the same id work.
 #include "../small.h"
 
 static sem_t ended;

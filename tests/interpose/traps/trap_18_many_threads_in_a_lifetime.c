@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// More than 5,000 threads in the life of a process, of which some live at once.
+// More than 5,000 threads in the lifetime of a process, some of them at the same time.
 #include "../small.h"
 
 static int counter;

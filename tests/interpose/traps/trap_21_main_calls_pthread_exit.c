@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// main ends by pthread_exit: the process goes on until its last thread ends, then with status 0.
+// main ends by pthread_exit: the process continues until its last thread ends, then its status is
+// 0.
 #include "../small.h"
 
 static void* go_on(void* main_thread) {

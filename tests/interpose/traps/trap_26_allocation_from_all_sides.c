@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads allocate and free, also in handlers of signals' threads and destructors of keys, while
-// they synchronise; the allocator's locks never meet the schedule.
+// Threads allocate and free, also in threads that handle signals and in destructors of keys, while
+// they synchronise; the allocator's locks are never part of the schedule.
 #include "../small.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads write to one stream, whole lines, under its own lock and with operations of the schedule
-// while they hold it by flockfile.  (libc's own locks are not operations of the schedule: programs
+// Threads write whole lines to one stream, under its own lock and with operations of the schedule
+// while they hold it by flockfile. (libc's own locks are not operations of the schedule: programs
 // whose threads share streams need serial mode.)
 // parallel: no
 #include "../small.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fork in a process with threads: the child has one thread, its own copies of locks and memory, and
-// can start threads; the parent's go on.
+// can start threads; the parent's threads continue.
 #define _GNU_SOURCE
 #include <sys/wait.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // exec, posix_spawn, system and popen start programs that run under the same rules; their statuses
-// and outputs rejoin.
+// and outputs arrive.
 #define _GNU_SOURCE
 #include <spawn.h>
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// time(), gettimeofday(), clock_gettime() and the system call tell one time, which never goes back.
+// time(), gettimeofday(), clock_gettime() and the system call return one time, which never goes
+// back.
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <sys/time.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signal wakes one waiter, which has to get the mutex again: the signaller keeps it until its
+// A signal wakes one waiter, which must lock the mutex again: the signaller keeps it until its
 // unlock, and a wake-up does not mean that the condition still holds.
 #include "../small.h"
 
@@ -36,7 +36,7 @@ int main(void) {
     items = 1;
     pthread_cond_signal(&condition);
     sleep_ms(2);
-    CHECK_EQUAL(taken, i - 1);  // nobody gets in before the unlock
+    CHECK_EQUAL(taken, i - 1);  // no thread gets the mutex before the unlock
     pthread_mutex_unlock(&mutex);
     wait_for(&taken, i);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process-shared mutex, condition and semaphore in a file that parent and child map again, at
-// different addresses: they are the same objects.
+// A process-shared mutex, condition and semaphore in a file that parent and child map a second
+// time, at different addresses: they are the same objects.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A barrier is used for many rounds, destroyed, and made again for another number of threads; a
-// count of zero is refused.
+// A barrier is used for many rounds, destroyed, and initialised again for another number of
+// threads; a count of zero is refused.
 #include "../small.h"
 
 static pthread_barrier_t barrier;

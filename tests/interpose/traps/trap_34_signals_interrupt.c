@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handled signal interrupts what blocks: EINTR without SA_RESTART, the call goes on with it.
+// A handled signal interrupts blocking calls: EINTR without SA_RESTART, with it the call continues.
 #include "../small.h"
 
 static pthread_t main_thread;

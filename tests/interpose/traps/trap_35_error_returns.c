@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that fail return their error, once: nobody retries for ever.
+// Calls that fail return their error, once: there is no endless retry.
 #define _GNU_SOURCE
 #include <limits.h>
 #include <sys/mman.h>

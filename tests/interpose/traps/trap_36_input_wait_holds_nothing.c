@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that waits for input on a socket holds up nobody: the others lock, sleep and finish.
+// A thread that waits for input on a socket delays no other: the others lock, sleep and finish.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

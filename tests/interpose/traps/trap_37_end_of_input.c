@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a stream is input too: what was sent before it is read first, then 0, on every kind of
-// half-close; a blocked reader is woken by it.
+// The end of a stream is input too: bytes sent before it are read first, then 0, for every kind of
+// half-close; it wakes a blocked reader.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

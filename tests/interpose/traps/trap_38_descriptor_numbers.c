@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors get the lowest free number, as if nothing but the program had any.
+// Descriptors get the lowest free number, as if only the program had any.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/socket.h>

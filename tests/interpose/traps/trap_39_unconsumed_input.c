@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input that nobody reads stalls nobody: a stream is closed with bytes unread, and others go on.
+// Unread input stalls no thread: a stream is closed with unread bytes, and others continue.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that only sleeps takes no turns meanwhile: an hour of it passes in one (under
-// crane-solo, whose time is free; natively it is not tried).
+// A program that only sleeps takes no turns meanwhile: an hour passes in one turn (under
+// crane-solo, whose time is free; not run natively).
 // native: no
 #include "../small.h"
 
