@@ -80,8 +80,8 @@ std::string fstab_field(const std::string& path) {
 }
 
 // libcrane.so keeps its descriptors at the end of the server's range
-// (runtime/preload/attach/init.cc).  CRIU needs numbers beyond those of the process that it restores,
-// and cannot always raise the limit.  So the server starts with a lower limit.
+// (runtime/preload/attach/init.cc).  CRIU needs numbers beyond those of the process that it
+// restores, and cannot always raise the limit.  So the server starts with a lower limit.
 void leave_numbers_to_criu() noexcept {
   constexpr rlim_t kForCriu = 1024;
   const rlimit limit = descriptor_limit();
@@ -163,7 +163,7 @@ Outcome Container::make_own_directories() {
 Outcome Container::mount_parts(const std::string& work) {
   GroupFiles files;
   if (!options_.files_record.empty()) {
-    auto held = hold_files(options_.files_record, options_.files_generation);
+    auto held = ensure_files(options_.files_record, options_.files_generation);
     if (!held.ok()) return held.error();
     files = std::move(held).value();
   }

@@ -204,7 +204,7 @@ void ContainerSupervisor::wait_for_end() {
   const auto in_its_hands = [this] {
     return dump_ && dump_->place != Dump::Place::kStarting && dump_->place != Dump::Place::kReady;
   };
-  while (!child_gone_ && !server_spoilt_ && !end_requested_ && (!node_gone_ || in_its_hands())) {
+  while (!child_gone_ && !server_lost_ && !end_requested_ && (!node_gone_ || in_its_hands())) {
     pollfd fds[3] = {{node_gone_ ? -1 : channel_, POLLIN, 0},
                      {in_its_hands() ? -1 : watch, POLLIN, 0},
                      {dump_ ? dump_->channel : -1, POLLIN, 0}};

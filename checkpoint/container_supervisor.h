@@ -98,7 +98,7 @@ class ContainerSupervisor {
   bool end_requested_ = false;
   std::string kept_;  // where to keep the upper directory; "": nowhere
   Error keep_error_;
-  bool server_spoilt_ = false;  // CRIU was stopped while it controlled the server
+  bool server_lost_ = false;  // CRIU was stopped while it controlled the server
   struct Dump {
     enum class Place { kStarting, kReady, kWorking, kDumped } place = Place::kStarting;
     pid_t criu = -1;

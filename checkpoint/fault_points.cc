@@ -42,7 +42,7 @@ bool die_at(const char* spec) {
          std::any_of(kStateFaultPoints.begin(), kStateFaultPoints.end(), choose);
 }
 
-void die_where_told(const std::string& directory) {
+void die_at_marked_points(const std::string& directory) {
   told_in = directory;
   fault_hook = die_if_told;
 }

@@ -104,6 +104,6 @@ bool die_at(const char* spec);
 
 // For scenarios: sets a hook, in this process and its children.  If `directory` contains a file
 // with the name of a point, the hook removes the file and kills the process that passes the point.
-void die_where_told(const std::string& directory);
+void die_at_marked_points(const std::string& directory);
 
 }  // namespace crane::checkpoint

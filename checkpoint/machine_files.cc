@@ -347,8 +347,8 @@ Result<std::string> place_of_files(const std::string& machine) {
   return failure(Code::kUnsupported, "files", root + "usr is on a separate file system");
 }
 
-Result<GroupFiles> held_files(const std::string& record, std::size_t generation,
-                              const std::string& machine) {
+Result<GroupFiles> recorded_files(const std::string& record, std::size_t generation,
+                                  const std::string& machine) {
   const auto lines = lines_of(record, kRecordMax);
   if (lines.size() <= generation) {
     return failure(Code::kNotFound, "files",
@@ -369,9 +369,9 @@ Result<GroupFiles> held_files(const std::string& record, std::size_t generation,
   return files;
 }
 
-Result<GroupFiles> hold_files(const std::string& record, std::size_t generation,
-                              const std::string& machine) {
-  auto held = held_files(record, generation, machine);
+Result<GroupFiles> ensure_files(const std::string& record, std::size_t generation,
+                                const std::string& machine) {
+  auto held = recorded_files(record, generation, machine);
   if (held.ok()) return held;
   const auto place = place_of_files(machine);
   std::optional<Store> store;
@@ -379,7 +379,7 @@ Result<GroupFiles> hold_files(const std::string& record, std::size_t generation,
   if (place.ok()) {
     store.emplace(place.value(), machine);
     kept = store->open();
-    held = held_files(record, generation, machine);  // another replica was faster
+    held = recorded_files(record, generation, machine);  // another replica was faster
     if (held.ok()) return held;
   } else {
     kept = place.error();
@@ -402,12 +402,12 @@ Result<GroupFiles> hold_files(const std::string& record, std::size_t generation,
 
 Result<NextFiles> next_files(const std::string& record, std::size_t now,
                              const std::string& machine) {
-  auto held = hold_files(record, now, machine);
+  auto held = ensure_files(record, now, machine);
   if (!held.ok()) return held.error();
   NextFiles next{now, held.value()};
   if (next.files.layers.empty() || is_current(next.files, machine)) return next;
   next.generation = lines_of(record, kRecordMax).size();
-  held = hold_files(record, next.generation, machine);
+  held = ensure_files(record, next.generation, machine);
   if (!held.ok()) return held.error();
   next.files = held.value();
   if (next.files.layers.empty()) return failure(Code::kSystem, "files", next.files.why_live);

@@ -57,11 +57,11 @@ Result<std::string> place_of_files(const std::string& machine = "/");
 // Returns the state of `generation` in `record`.  If the record has no such line, adds one with the
 // newest state, or with kLiveFiles if no state can be made.  `machine` is "/" except in tests.
 // Errors: those of the record's disk.
-Result<GroupFiles> hold_files(const std::string& record, std::size_t generation,
-                              const std::string& machine = "/");
+Result<GroupFiles> ensure_files(const std::string& record, std::size_t generation,
+                                const std::string& machine = "/");
 // The same without changes; kNotFound: the record has no such line.
-Result<GroupFiles> held_files(const std::string& record, std::size_t generation,
-                              const std::string& machine = "/");
+Result<GroupFiles> recorded_files(const std::string& record, std::size_t generation,
+                                  const std::string& machine = "/");
 // Adds the newest state as one more generation of `record`, for an upgrade.  If it is the state of
 // generation `now`, returns that one instead.  A generation never changes, so a replica that
 // replays the log finds at each upgrade the same files as the others.

@@ -304,7 +304,7 @@ void ContainerSupervisor::end_dump(bool said_well) {
     const auto left = std::max<std::int64_t>(dump_->deadline_ms - now_ms(), kEndMs);
     const bool in_time = ended_in_time(dump_->criu, static_cast<int>(left), status);
     dump_->criu = -1;
-    server_spoilt_ = touched && (!in_time || WIFSIGNALED(status));
+    server_lost_ = touched && (!in_time || WIFSIGNALED(status));
     const bool died = !in_time || WIFSIGNALED(status);
     if (died) {
       reason_ = "CRIU was killed or did not end in time";

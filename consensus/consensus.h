@@ -326,7 +326,7 @@ class Consensus {
   // to lead.  kNotLeader, kBusy, kBadArgument (not another voter).
   virtual Outcome transfer(ReplicaId to) = 0;
   // This replica leads and will continue to: no transfer has begun, and it is not being removed.
-  virtual bool leads_on() const noexcept = 0;
+  virtual bool keeps_leading() const noexcept = 0;
   // The members in force, by id.
   virtual std::vector<MemberStatus> members() const = 0;
   // Sends a peer a small message outside of the log.  It may be lost; messages of one peer arrive
@@ -339,7 +339,7 @@ class Consensus {
   // kDisk: the store's disk will be full soon; the log should be cut below a checkpoint.
   virtual bool low_on_room() const noexcept { return false; }
   // status().no_room contains the place.
-  virtual bool short_of_room() const noexcept { return false; }
+  virtual bool out_of_room() const noexcept { return false; }
   // What a replica that begins after the last entry handed out must know in addition to its place:
   // the members, and the view in which they are known.  Opaque; also valid inside on_committed().
   virtual std::vector<std::byte> group_facts() const = 0;

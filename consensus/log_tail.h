@@ -58,7 +58,7 @@ class LogTailReader {
 
   TailSource source_;
   LogTail tail_;
-  std::uint64_t digest_ = 0, digest_said_ = 0;
+  std::uint64_t digest_ = 0, head_digest_ = 0;
   LogPlace at_;
   std::vector<std::byte> buffer_;  // read from the source
   std::size_t used_ = 0;           // bytes of `buffer_` that next() has returned

@@ -70,7 +70,7 @@ bool may_tell_owner(FileKind kind) noexcept {
 void tell_owner(Layout& w, std::uint32_t file, Readiness now, Readiness rise, bool edge) noexcept {
   const FileOwner& owner = w.files[file].owner;
   const Readiness news = rise != 0 ? rise : edge ? now & kIn : 0;
-  if (!owner.is_told || news == 0) return;
+  if (!owner.wants_signal || news == 0) return;
   send_to_owner(w, owner, owner.signal != 0 ? owner.signal : SIGIO, info_of(owner, news));
 }
 

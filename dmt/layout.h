@@ -288,7 +288,7 @@ enum class OwnerKind : std::uint8_t { kNoOwner, kThread, kProcess, kGroup };
 struct FileOwner {
   OwnerKind kind;
   std::uint8_t signal;  // F_SETSIG; 0 = SIGIO, without particulars
-  bool is_told;         // O_ASYNC
+  bool wants_signal;    // O_ASYNC
   std::int32_t fd;      // by which O_ASYNC was set
   std::uint32_t id;
 };

@@ -70,6 +70,11 @@ FILLERS_WAIT = 4    # factor for a filler's time limit, as it may wait for a pro
 LANE = threading.local()
 COMPUTES, ALONE = {"sim"}, {"fabric"}  # areas of unit tests
 REPORT_MARK = "=== report of Catch2"
+# Scenarios that `make test` leaves to `make test-long`: each takes over 20 seconds, and shorter
+# ones check the same rules in small.
+LONG = set("""analysis backup checkpoint_faults cut_logs endless files_hold fleet hand_over idle_log
+              installed linear monitoring moved outbound production racy_live recovers shipped
+              sliced_programs sshd stories upgrade""".split())
 # Without the idle group's: processor time means nothing on an emulated machine.
 VM_SCENARIOS = ["rdma"]
 VM_CASES = [",".join(f"[{tag}]~[idle]" for tag in ("fence", "fabric", "driver", "strategies"))]
@@ -174,9 +179,14 @@ class Runner:
             fillers = pool.submit(self.fillers)
             self.timed_units()
             self.interpose()
-            self.e2e()
+            self.scenarios(lambda name: name not in LONG)
             fillers.result()
-        self.vm()  # not beside fillers, which make an emulated machine's time uneven
+        self.vm_cases()  # not beside fillers, which make an emulated machine's time uneven
+
+    def long(self):
+        """What everything() leaves out."""
+        self.scenarios(lambda name: name in LONG)
+        self.vm_programs()
 
     def fillers(self):
         self.beside([*self.lints(), *self.eval_tests(), self.MODEL])
@@ -325,6 +335,9 @@ class Runner:
         """Tests that need RDMA devices: test-verbs in one guest, each scenario in another, and a
         small benchmark of the commit rules."""
         self.vm_cases()
+        self.vm_programs()
+
+    def vm_programs(self):
         for scenario in VM_SCENARIOS:
             # The scenario's files need tmpfs, because the guest's root file system is read-only.
             script = f"mount -t tmpfs none /var/tmp && mount -t tmpfs none /dev/shm && " \
@@ -486,12 +499,15 @@ class Runner:
 
     # --- scenarios -------------------------------------------------------------------------------
     def e2e(self):
-        for scenario in sorted((ROOT / "tests/e2e").glob("*.py")):
-            if scenario.stem in VM_SCENARIOS:
+        self.scenarios(lambda name: True)
+
+    def scenarios(self, belongs):
+        for scenario in sorted((ROOT / "tests/e2e").glob("[!_]*.py")):
+            name = scenario.stem
+            if name in VM_SCENARIOS or name.startswith("accept_") or not belongs(name):
                 continue
-            if not scenario.name.startswith(("_", "accept_")):
-                self.simple(f"e2e/{scenario.stem}", ["python3", str(scenario.relative_to(ROOT)),
-                                                     "--out", str(self.out)], E2E_SECONDS)
+            self.simple(f"e2e/{name}", ["python3", str(scenario.relative_to(ROOT)),
+                                        "--out", str(self.out)], E2E_SECONDS)
 
     def wanted(self, name):
         return not self.options.names or any(n in name for n in self.options.names)
@@ -533,6 +549,8 @@ def main():
     parser.add_argument("--out", default="out/release")
     parser.add_argument("--variant", default="release")
     parser.add_argument("--full", action="store_true", help="everything (the default)")
+    parser.add_argument("--long", action="store_true",
+                        help="only the long tests that --full leaves out")
     parser.add_argument("--quick", action="store_true", help="lints and unit tests, few seeds")
     parser.add_argument("--only", choices=["lint", "eval", "unit", "model", "sanitized", "fuzz",
                                            "vm", "interpose", "e2e"])
@@ -544,7 +562,8 @@ def main():
     parser.add_argument("names", nargs="*", help="only tests with one of these in their name")
     options = parser.parse_args()
     runner = Runner(options)
-    kinds = ["lint", "eval", "unit"] if options.quick else ["everything"]
+    kinds = (["lint", "eval", "unit"] if options.quick else
+             ["long"] if options.long else ["everything"])
     for kind in [options.only] if options.only else kinds:
         getattr(runner, kind)()
     return runner.finish()

@@ -19,7 +19,7 @@ namespace crane::consensus::core {
 
 // --- the leader ---------------------------------------------------------------------------------
 
-void Replica::tell_behind(ReplicaId id) {
+void Replica::send_behind(ReplicaId id) {
   Peer& p = peers_[value(id)];
   Message m = message(MessageType::kBehind);
   m.view = promised_;

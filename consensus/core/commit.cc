@@ -50,12 +50,12 @@ void Replica::pump_store() {
       }
     }
   }
-  tell_durable();
+  report_durable();
 }
 
 // Sends one cumulative index, in a cell and as a request.  The request wakes a leader that waits
 // for it.  A request can be lost; then the leader reads the cell.
-void Replica::tell_durable() {
+void Replica::report_durable() {
   const Viewstamp last = durable_.store.stored().last;
   const ReplicaId leader = view_owner(promised_);
   if (!following() || leader == self()) return;

@@ -179,7 +179,7 @@ void Replica::on_prevote(const Message& m) {
     return refuse(from, m.view);
   }
   const bool sooner = serves_sooner_than(m);
-  if (sooner || knows_a_further_one(m)) {
+  if (sooner || yielded_to_further_one(m)) {
     Message yield = message(MessageType::kYield);
     yield.view = m.view;
     yield.ran = sooner ? ran_in_election() : seeking_.yielded_to;
@@ -217,7 +217,7 @@ bool Replica::serves_sooner_than(const Message& candidate) const {
 }
 
 // This replica yielded to one that is about to campaign: its vote must not elect a third one.
-bool Replica::knows_a_further_one(const Message& candidate) const {
+bool Replica::yielded_to_further_one(const Message& candidate) const {
   return is_to_yield(candidate) && seeking_.yielded_to > candidate.ran;
 }
 

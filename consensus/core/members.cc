@@ -144,7 +144,7 @@ void Replica::on_join(const Message& m) {
   const bool voted = role == MemberRole::kVoter ||
                      (role == MemberRole::kAnalysis && mutant(Mutant::kAnalysisReturns));
   next.set(id, voted ? MemberRole::kReturning : role, m.incarnation);
-  if (in_touch(next)) propose_config(next);
+  if (majority_follows_closely(next)) propose_config(next);
 }
 
 void Replica::on_not_member(const Message& m) {
@@ -169,7 +169,7 @@ bool Replica::caught_up(const Peer& p) const {
 
 // A majority of `next` follows now, and closely: what it lacks cannot leave the ring before the
 // CONFIG is committed, because inputs are at most half a ring ahead of the commit index.
-bool Replica::in_touch(const Members& next) const {
+bool Replica::majority_follows_closely(const Members& next) const {
   return next.quorum_of([this](ReplicaId id) {
     const Peer& p = peers_[value(id)];
     return id == self() || (p.state == PeerState::kStreaming &&
@@ -243,7 +243,7 @@ Result<Index> Replica::change_members(const MemberChange& change, Now now) {
         return Error{Code::kBadArgument, 0, "the replica is not a member"};
       next.remove(change.id);
       if (next.voters() == 0) return Error{Code::kBadArgument, 0, "the replica is the last voter"};
-      if (role == MemberRole::kVoter && !in_touch(next))
+      if (role == MemberRole::kVoter && !majority_follows_closely(next))
         return Error{Code::kBusy, 0, "too few of the other voters follow closely"};
       break;
   }

@@ -156,7 +156,7 @@ void Replica::on(const Start& e) {
 // No replica may write the ring now: a scan finds the final log.
 void Replica::enter() {
   const std::optional<Checkpoint> checkpoint = std::exchange(entrance_.checkpoint, std::nullopt);
-  if (checkpoint && !stand_at(*checkpoint)) return;
+  if (checkpoint && !begin_delivery_at(*checkpoint)) return;
   scan();
   set_role(votes() ? Role::kFollower : Role::kLearner, kNoReplica);
   plan_campaign(false);
@@ -164,7 +164,7 @@ void Replica::enter() {
 
 // Starts delivery at a checkpoint, on surviving memory whose low-water mark is the commit cursor.
 // False: that is impossible, and this replica has failed.
-bool Replica::stand_at(const Checkpoint& checkpoint) {
+bool Replica::begin_delivery_at(const Checkpoint& checkpoint) {
   const Cursor& at = checkpoint.at;
   if (at.last.index <= commit_.last.index) {
     if (at == commit_ || disk()) return true;  // disk mode: the driver delivers them from the store
@@ -224,7 +224,7 @@ void Replica::on(const Tick&) {
     publish_status();
   }
   if (following()) {
-    tell_held();
+    report_held();
     if (role_ == Role::kLearner) ask_to_join();
     if (permission_.writer != kNoReplica && permission_.fence == FenceState::kNone) scan();
     tick_follower();

@@ -123,7 +123,7 @@ class Replica {
   Viewstamp config_at() const noexcept { return membership_.configs.back().at; }
   // It leads and will continue to: no transfer (which stops proposals) has begun, and it is not
   // being removed.
-  bool leads_on() const noexcept {
+  bool keeps_leading() const noexcept {
     return role_ == Role::kLeader && membership_.transfer_to == kNoReplica && votes();
   }
   // The newest CONFIG is not known to be committed.
@@ -254,7 +254,7 @@ class Replica {
   void on(const ServerHealthy& e);
   void on(const ServerLagging& e);
   void enter();
-  bool stand_at(const Checkpoint& checkpoint);
+  bool begin_delivery_at(const Checkpoint& checkpoint);
   void begin_log_at(const Checkpoint& checkpoint);
   void scan();
   void learn_commit(Index index);
@@ -291,7 +291,7 @@ class Replica {
   Cursor storable() const;
   Cursor consumed() const;
   void pump_store();
-  void tell_durable();
+  void report_durable();
   void on_durable(ReplicaId id, View told_in, Viewstamp last);
   void read_durable(ReplicaId id);
   std::uint64_t durable_read_due(const Peer& p) const;
@@ -307,7 +307,7 @@ class Replica {
   // catch_up.cc
   void on(const Fetched& e);
   void on_behind(const Message& m);
-  void tell_behind(ReplicaId id);
+  void send_behind(ReplicaId id);
   void on_ready(const Message& m);
   void on_fetch(const Message& m);
   void answer_fetch(ReplicaId to, std::uint64_t size);
@@ -327,7 +327,7 @@ class Replica {
   void on(const Keep& e);
   void on_holds(const Message& m);
   void note_held(const Message& m);
-  void tell_held();
+  void report_held();
   bool held_to_tell() const;
   // Makes a leader count again which entries are covered.
   void recount_held() {
@@ -363,7 +363,7 @@ class Replica {
   Index ran_in_election() const;
   static bool is_to_yield(const Message& candidate);
   bool serves_sooner_than(const Message& candidate) const;
-  bool knows_a_further_one(const Message& candidate) const;
+  bool yielded_to_further_one(const Message& candidate) const;
   void on_yield(const Message& m);
   void on_refuse(const Message& m);
   void believe_leader();
@@ -435,7 +435,7 @@ class Replica {
   void on_join(const Message& m);
   void on_not_member(const Message& m);
   void propose_config(const Members& next);
-  bool in_touch(const Members& next) const;
+  bool majority_follows_closely(const Members& next) const;
   ReplicaId successor() const;
   void begin_transfer(ReplicaId to);
   void finish_transfer();

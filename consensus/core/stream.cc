@@ -36,7 +36,7 @@ void Replica::tick_leader() {
       flush_commit(id);
       if (now >= probe_due(p)) write_commit(id);
     } else if (p.state == PeerState::kBehind && p.up && now >= p.retry_at_ns) {
-      tell_behind(id);
+      send_behind(id);
     } else if (to_ask(id) && now >= p.retry_at_ns) {
       Message m = message(MessageType::kRequest);
       m.view = promised_;

@@ -223,7 +223,7 @@ void Replica::begin_match(ReplicaId id) {
     set_state(p, PeerState::kBehind);
     p.cannot = !disk();
     p.retry_power = 0;
-    return tell_behind(id);
+    return send_behind(id);
   }
   if (match_locally(p)) return start_stream(id, p.match);
   set_state(p, PeerState::kMatching);

@@ -43,7 +43,7 @@ void Replica::on(const Checkpointed& e) {
   truncation_.held = e.at;
   truncation_.held_at_ns = now_.now_ns;
   recount_held();
-  if (following()) tell_held();
+  if (following()) report_held();
   if (mutant(Mutant::kDropUncovered))
     truncation_.covered = std::max(truncation_.covered, std::min(truncation_.held, committed()));
 }
@@ -53,7 +53,7 @@ bool Replica::held_to_tell() const {
 }
 
 // Repeated until the leader confirms.
-void Replica::tell_held() {
+void Replica::report_held() {
   if (!held_to_tell() || now_.now_ns < truncation_.held_at_ns) return;
   truncation_.held_at_ns = now_.now_ns + config_.ask_timeout_ns;
   Message m = message(MessageType::kHolds);

@@ -96,7 +96,7 @@ Result<Index> Driver::propose(std::uint8_t type, std::uint64_t stamp_ns, std::ui
   const Index committed = core_.committed();
   const auto index = core_.propose({type, grant, stamp_ns, payload}, now());
   carry_out();
-  if (index.ok()) carried_ = committed;
+  if (index.ok()) sent_commit_ = committed;
   return index;
 }
 
@@ -182,7 +182,7 @@ std::uint64_t Driver::poll(std::uint64_t now_ns) {
 }
 
 std::uint64_t Driver::deadline() noexcept {
-  bells_.look(carried_, core_.committed(), now_ns_);
+  bells_.look(sent_commit_, core_.committed(), now_ns_);
   const std::uint64_t bell = bells_.due_ns(leads());
   return bell > now_ns_ ? std::min(core_.deadline_ns(), bell) : core_.deadline_ns();
 }
@@ -194,7 +194,7 @@ void Driver::flush_doorbells() {
     if (now_ns_ >= bells_.due_ns(leads())) {
       step(core::Flush{});
       bells_.rang(now_ns_);  // this bell also covers the writes of the flush
-      carried_ = core_.committed();
+      sent_commit_ = core_.committed();
       urgent_ = true;
     }
   }
@@ -207,10 +207,10 @@ void Driver::flush_doorbells() {
   } while (!fabric_->prepare_to_sleep());
   // The caller now waits for the deadline of the last poll().  Wake it at once if a callback or an
   // earlier deadline came up since.
-  if (something_to_tell() || deadline() < reported_deadline_ns_) fabric_->wake_self();
+  if (has_callbacks() || deadline() < reported_deadline_ns_) fabric_->wake_self();
 }
 
-bool Driver::something_to_tell() const noexcept {
+bool Driver::has_callbacks() const noexcept {
   if (replaying()) return store_->ready() || fatal_ != nullptr;
   return core_.committed() > core_.delivered() || !roles_.empty() || members_changed_ ||
          !out_of_band_.empty() || fatal_ != nullptr;
@@ -286,7 +286,7 @@ bool Driver::take_stored() {
 void Driver::pump() {
   if (pumping_) return;
   const auto tell_news = [this] {
-    if (replaying() || something_to_tell()) tell();
+    if (replaying() || has_callbacks()) tell();
   };
   do {
     tell_news();
@@ -382,7 +382,7 @@ void Driver::hand_out(const EntryView& entry) {
 
 void Driver::carry_out(const core::WriteLog& a) {
   bells_.moved();
-  carried_ = Index{0};  // the write may serve a catch-up; propose() knows better
+  sent_commit_ = Index{0};  // the write may serve a catch-up; propose() knows better
   fabric_->write(a.peer, a.key, a.offset, fabric_->log_memory().subspan(a.offset, a.size), a.token);
 }
 

@@ -62,14 +62,14 @@ class Driver final : public Consensus {
   Result<LogCopy> copy_log(const LogCopyRequest& request) override;
   Result<Index> change_members(const MemberChange& change) override;
   Outcome transfer(ReplicaId to) override;
-  bool leads_on() const noexcept override { return core_.leads_on(); }
+  bool keeps_leading() const noexcept override { return core_.keeps_leading(); }
   std::vector<MemberStatus> members() const override;
   bool send_message(ReplicaId to, std::span<const std::byte> bytes) override;
   Index peer_applied(ReplicaId peer) const override;
   GroupStatus status() const override;
   QuorumStatus quorum() const override;
   bool low_on_room() const noexcept override;
-  bool short_of_room() const noexcept override;
+  bool out_of_room() const noexcept override;
   std::vector<std::byte> group_facts() const override;
   std::uint64_t backlog() const override;
   std::size_t payload_bytes_max() const noexcept override {
@@ -85,7 +85,7 @@ class Driver final : public Consensus {
   bool take_fabric_events();
   void take_own_events();
   void pump();
-  bool something_to_tell() const noexcept;
+  bool has_callbacks() const noexcept;
   void tell();
   void deliver();
   void populate_ahead();
@@ -137,7 +137,7 @@ class Driver final : public Consensus {
   bool urgent_ = false;              // a message was sent since the last bell
   std::uint64_t reported_deadline_ns_ = 0;
   BellClock bells_;
-  Index carried_{};  // commit index that all followers got in entries or the last Flush
+  Index sent_commit_{};  // commit index that all followers got in entries or the last Flush
   const char* fatal_ = nullptr;
   bool fatal_reported_ = false;
   core::ActionList actions_;

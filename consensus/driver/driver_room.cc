@@ -21,7 +21,7 @@ void Driver::look_at_disk() {
   }
   const bool alone = core_.committed() > core_.durable().index;
   const std::uint64_t ring = core_.config().ring_bytes;
-  if (!alone || !core_.leads_on() ||
+  if (!alone || !core_.keeps_leading() ||
       core_.end_pos() - store_->stored_pos() <= ring / kUnstoredDivisor) {
     return;
   }
@@ -38,7 +38,7 @@ void Driver::look_at_disk() {
 
 bool Driver::low_on_room() const noexcept { return store_ && store_->low_on_room(); }
 
-bool Driver::short_of_room() const noexcept {
+bool Driver::out_of_room() const noexcept {
   return short_of_memory_ || (store_ && !store_->no_room().empty());
 }
 

@@ -220,7 +220,7 @@ class TcpFabric final : public Fabric {
   void close_connection(Connection& connection) noexcept;
   void complain(const Connection& connection, const char* why) noexcept;
   void housekeeping() noexcept;
-  void look_after(ReplicaId id) noexcept;
+  void maintain_peer(ReplicaId id) noexcept;
   void arm_timer() noexcept;
 
   // tcp_quiet.cc
@@ -270,9 +270,9 @@ class TcpFabric final : public Fabric {
   LazyTimer timer_;
   std::uint64_t due_ns_ = 0;           // next housekeeping
   std::uint64_t listen_again_ns_ = 0;  // set when descriptors ran out; 0: it listens
-  bool pause_told_ = false;            // reported since the last accepted connection
+  bool pause_reported_ = false;        // reported since the last accepted connection
   std::uint64_t kept_ns_ = 0;          // last housekeeping
-  std::uint64_t stranger_told_ns_ = 0;
+  std::uint64_t stranger_reported_ns_ = 0;
   std::uint64_t links_lost_ = 0;
   std::uint64_t probes_ = 0;
   // All bytes of the sockets were read.  So the next poll(), by which the owner makes sure that

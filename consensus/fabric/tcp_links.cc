@@ -164,7 +164,7 @@ void TcpFabric::accept_links() noexcept {
       if (kind == AcceptError::kHost) pause_listening();
       return;
     }
-    pause_told_ = false;
+    pause_reported_ = false;
     const auto unknown = [](const std::unique_ptr<Connection>& l) {
       return l->peer == kUnknownPeer;
     };
@@ -183,7 +183,7 @@ void TcpFabric::accept_links() noexcept {
 
 // Called when descriptors ran out: the listener would wake the loop again and again.
 void TcpFabric::pause_listening() noexcept {
-  if (!std::exchange(pause_told_, true)) {
+  if (!std::exchange(pause_reported_, true)) {
     Message() << "cannot accept connections from other replicas: " << std::strerror(errno)
               << "; they wait";
   }
@@ -494,8 +494,8 @@ void TcpFabric::complain(const Connection& connection, const char* why) noexcept
               << ": " << why;
     return;
   }
-  if (stranger_told_ns_ != 0 && now_ns_ - stranger_told_ns_ < kStrangersEveryNs) return;
-  stranger_told_ns_ = now_ns_;
+  if (stranger_reported_ns_ != 0 && now_ns_ - stranger_reported_ns_ < kStrangersEveryNs) return;
+  stranger_reported_ns_ = now_ns_;
   Message() << "connection refused: from " << connection.link->peer_address().c_str() << ": "
             << why;
 }
@@ -526,11 +526,11 @@ void TcpFabric::housekeeping() noexcept {
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     if (ReplicaId{i} == options_.self) continue;
     if (was_away) peers_[i].heard_ns = peers_[i].log_heard_ns = now_ns_;
-    look_after(ReplicaId{i});
+    maintain_peer(ReplicaId{i});
   }
 }
 
-void TcpFabric::look_after(ReplicaId id) noexcept {
+void TcpFabric::maintain_peer(ReplicaId id) noexcept {
   Peer& p = peer(id);
   if (p.up) {
     if (now_ns_ - p.heard_ns > options_.silence_ns) {

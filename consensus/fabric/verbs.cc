@@ -227,7 +227,7 @@ bool VerbsFabric::send_request(ReplicaId id, std::span<const std::byte> body) no
 
 // Writes to the peer how many of its messages this replica has consumed.
 void VerbsFabric::return_credits(Peer& p, ReplicaId id, bool all) noexcept {
-  const std::uint32_t untold = p.consumed - p.consumed_told;
+  const std::uint32_t untold = p.consumed - p.consumed_sent;
   if (!p.up || untold == 0 || (!all && untold < kCreditsEvery)) return;
   const std::uint32_t words[2] = {p.consumed, ~p.consumed};
   const Buffer& b = p.receives[verbs::kReceives + verbs::kSendSlots];
@@ -246,7 +246,7 @@ void VerbsFabric::return_credits(Peer& p, ReplicaId id, bool all) noexcept {
   ibv_send_wr* bad = nullptr;
   if (ibv_post_send(p.qp.get(), &work, &bad) != 0) return;
   if (signalled) ++p.bg_outstanding;
-  p.consumed_told = p.consumed;
+  p.consumed_sent = p.consumed;
 }
 
 void VerbsFabric::ring_doorbell(ReplicaId id) noexcept {
@@ -357,13 +357,13 @@ void VerbsFabric::take_completions(std::span<FabricEvent> out, std::size_t& n) n
 std::size_t VerbsFabric::take_writes_first(std::span<FabricEvent> out) noexcept {
   std::size_t n = 0;
   const bool due =
-      !hurried_ && waiting_.empty() &&
+      !writes_only_ && waiting_.empty() &&
       std::any_of(peers_.begin(), peers_.end(), [](const Peer& p) { return p.written != 0; });
   if (due) {
     take_log_completions();
     take_completions(out, n);
   }
-  hurried_ = n > 0;
+  writes_only_ = n > 0;
   return n;
 }
 

@@ -157,7 +157,7 @@ class VerbsFabric final : public Fabric {
   struct Peer {
     bool linked = false;  // the bootstrap connection is up
     bool hello = false;   // its hello came, and the background connection is up
-    bool said_ready = false, heard_ready = false;
+    bool said_ready = false, ready_received = false;
     bool up = false;                  // reported as kPeerUp
     const char* complaint = nullptr;  // the last message about it
     bool broken = false;  // its background connection failed; the next poll() handles it
@@ -175,7 +175,7 @@ class VerbsFabric final : public Fabric {
     std::uint32_t posted = 0;          // background work requests since the last signalled one
     std::uint32_t bg_outstanding = 0;  // signalled, not completed
     std::uint32_t consumed = 0;        // the peer's SENDs that this replica consumed
-    std::uint32_t consumed_told = 0;   // the value of `consumed` last sent to the peer
+    std::uint32_t consumed_sent = 0;   // the value of `consumed` last sent to the peer
     bool dirty = false;                // something was sent or written since the last bell
     bool wrote = false;                // something was written since the last bell
     bool bell_due = false;             // ring it as soon as possible
@@ -283,8 +283,8 @@ class VerbsFabric final : public Fabric {
   std::string pages_;
   bool survived_ = false;
   int lock_fd_ = -1, epoll_fd_ = -1, wake_fd_ = -1;
-  bool hurried_ = false;  // the last poll() looked only at completed writes
-  bool slept_ = true;     // prepare_to_sleep() succeeded since the last look at the epoll set
+  bool writes_only_ = false;  // the last poll() looked only at completed writes
+  bool slept_ = true;         // prepare_to_sleep() succeeded since the last look at the epoll set
   std::uint32_t polls_ = 0;
   std::array<std::uint64_t, kCellsMax> cell_version_{};
   void* credits_ = nullptr;  // Credit[replicas], shared memory

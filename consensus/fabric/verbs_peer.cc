@@ -154,7 +154,7 @@ void VerbsFabric::on_frame(ReplicaId id, std::span<const std::byte> bytes) {
       return;
     }
     case FrameKind::kReady:
-      peer(id).heard_ready = true;
+      peer(id).ready_received = true;
       return come_up(id);
     case FrameKind::kHello:
       return;
@@ -258,7 +258,7 @@ void VerbsFabric::say_ready(ReplicaId id) {
 
 void VerbsFabric::come_up(ReplicaId id) {
   Peer& p = peer(id);
-  if (p.up || !p.said_ready || !p.heard_ready) return;
+  if (p.up || !p.said_ready || !p.ready_received) return;
   p.up = true;
   p.writing = Writing::kNone;
   p.complaint = nullptr;
@@ -293,9 +293,9 @@ void VerbsFabric::down(ReplicaId id) {
     p.grant->slot.reset();
   }
   p.wants_open = kNoKey;
-  p.linked = p.hello = p.said_ready = p.heard_ready = p.up = p.broken = false;
+  p.linked = p.hello = p.said_ready = p.ready_received = p.up = p.broken = false;
   p.dirty = p.wrote = p.bell_due = false;
-  p.sent = p.taken = p.posted = p.bg_outstanding = p.consumed = p.consumed_told = 0;
+  p.sent = p.taken = p.posted = p.bg_outstanding = p.consumed = p.consumed_sent = 0;
   if (!was_up) return;
   landed(id);  // the bell of its last writes may be lost
   waiting_.push_back({FabricEvent::Kind::kPeerDown, id, true, {}, {}});

@@ -63,7 +63,7 @@ void Cluster::take_checkpoint(unsigned id) {
 void Cluster::publish_checkpoint(unsigned id, const core::Checkpoint& made) {
   nodes_[id].packing = false;
   keep(id, made);
-  tell_held(id);
+  report_held(id);
 }
 
 void Cluster::keep(unsigned id, const core::Checkpoint& one) {
@@ -73,7 +73,7 @@ void Cluster::keep(unsigned id, const core::Checkpoint& one) {
   if (kept.size() > kKept) kept.erase(kept.begin());
 }
 
-void Cluster::tell_held(unsigned id) {
+void Cluster::report_held(unsigned id) {
   const Node& n = nodes_[id];
   if (!faults_.disk || n.kept.empty()) return;
   const Index at = n.kept.back().at.last.index;

@@ -114,7 +114,7 @@ void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Check
   n.packing = false;
   if (application_) application_->started(id);
   step(id, event);
-  if (n.life == Life::kUp) tell_held(id);
+  if (n.life == Life::kUp) report_held(id);
   const bool waits = n.core->role() == Role::kStarting;
   if (waits && faults_.bad_disk_weight > 0 && !faults_over_ && world_.random.chance(200)) {
     bad_disk(id, 10'000'000);

@@ -292,7 +292,7 @@ class Cluster {
   std::optional<core::Checkpoint> checkpoint_reaching(unsigned id);
   std::vector<core::Checkpoint> kept_by_all() const;
   void publish_checkpoint(unsigned id, const core::Checkpoint& made);
-  void tell_held(unsigned id);
+  void report_held(unsigned id);
   void on_refused(unsigned id);
   void rescue();
 

@@ -250,7 +250,7 @@ void Cluster::propose() {
       p.stamp_ns = world_.now_ns();
       p.payload = bytes;
       const auto index = n.core->propose(p, now_at(id));
-      const bool full = !index.ok() && n.core->leads_on() && n.core->backlog() == 0;
+      const bool full = !index.ok() && n.core->keeps_leading() && n.core->backlog() == 0;
       if (full && keeps_log()) ++outcome_.full;
       if (!index.ok()) break;
       trace_.count(world_.now_ns(), id, "proposes", value(index.value()));

@@ -22,7 +22,7 @@ constexpr std::uint64_t kTakesUp = 100, kAllTakeUp = 100;
 // Number of times per world that all processes die, on average.
 constexpr std::uint64_t kOutages = 5;
 // A replica whose ring does not hold the entries after its place tries another place.
-constexpr unsigned kToldAgainMax = 1;
+constexpr unsigned kRepeatsMax = 1;
 // In the first third of the calm no replica gets a place, so clients fill the rings; then all get
 // one.
 constexpr std::uint64_t kUntoldPart = 3;
@@ -125,7 +125,7 @@ void Cluster::outage() {
 // Sometimes the server begins at the very place that it was given last.
 std::optional<core::Checkpoint> Cluster::told_checkpoint(unsigned id) {
   const Node& n = nodes_[id];
-  if (!keeps_log() || !n.told || n.refused > kToldAgainMax) return std::nullopt;
+  if (!keeps_log() || !n.told || n.refused > kRepeatsMax) return std::nullopt;
   return keep_random_.chance(700) ? n.told : std::nullopt;
 }
 

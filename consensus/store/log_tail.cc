@@ -73,7 +73,7 @@ Result<LogTailReader> LogTailReader::open(TailSource source) {
     return damaged("the head is damaged");
   }
   reader.tail_ = {head.log_id, place_of(head.begin), place_of(head.end), head.entries};
-  reader.digest_said_ = head.digest;
+  reader.head_digest_ = head.digest;
   reader.at_ = reader.tail_.begin;
   return reader;
 }
@@ -129,7 +129,7 @@ Result<std::span<const std::byte>> LogTailReader::next() {
 
 Result<std::span<const std::byte>> LogTailReader::finish() {
   if (at_ != tail_.end) return damaged("the last entry is not the one that the head names");
-  if (digest_ != digest_said_) return damaged("the digest differs from the head's");
+  if (digest_ != head_digest_) return damaged("the digest differs from the head's");
   const auto more = buffer_.empty() ? fill() : Result<bool>(true);
   if (!more) return more.error();
   if (more.value()) return damaged("data follows the last entry");

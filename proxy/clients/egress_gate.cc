@@ -172,12 +172,12 @@ bool EgressGate::is_ours(std::uint16_t port) const noexcept {
 }
 
 void EgressGate::on_readable(int, short, void* argument) {
-  static_cast<EgressGate*>(argument)->judge_some(false);
+  static_cast<EgressGate*>(argument)->judge_packets(false);
 }
 
-void EgressGate::flush() { judge_some(true); }
+void EgressGate::flush() { judge_packets(true); }
 
-void EgressGate::judge_some(bool all) {
+void EgressGate::judge_packets(bool all) {
   int got = 0;
   do {
     got = ::recvmmsg(::nfq_fd(handle_), inbox_->messages.data(), kPacketsAtOnce, MSG_DONTWAIT,
@@ -242,7 +242,7 @@ void EgressGate::judge(std::uint32_t id, const Packet& packet) {
   if (packet.syn && packet.ack) begin(its, packet);
   const auto found = flows_.find(its);
   if (found == flows_.end()) return pass(id);  // the connection has ended, or there was none
-  if (state_ == State::kHushed) return drop(id);
+  if (state_ == State::kSilenced) return drop(id);
   Flow& flow = found->second;
   // A reset without an acknowledgement answers a packet that found no socket, because this host's
   // socket for the connection was made only after it.
@@ -304,7 +304,7 @@ void EgressGate::go_on() {
 }
 
 void EgressGate::silence(bool on) noexcept {
-  state_ = on ? State::kHushed : State::kOpen;
+  state_ = on ? State::kSilenced : State::kOpen;
   if (filter_ && on) filter_->close();
   if (on) drop_waiting();
 }

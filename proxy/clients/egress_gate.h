@@ -91,7 +91,7 @@ class EgressGate {
   void take_down() noexcept { takes_down_ = true; }
 
  private:
-  enum class State : std::uint8_t { kClosed, kTakesOver, kOpen, kHushed };
+  enum class State : std::uint8_t { kClosed, kTakesOver, kOpen, kSilenced };
   struct Waiting {
     std::uint32_t id;  // the kernel's number
     std::uint32_t acknowledges;
@@ -114,7 +114,7 @@ class EgressGate {
   static std::uint64_t key(std::uint32_t client, std::uint16_t client_port, std::uint16_t port);
   static std::uint64_t key(const VirtualAddress& client, std::uint16_t port);
   bool is_ours(std::uint16_t port) const noexcept;
-  void judge_some(bool all);
+  void judge_packets(bool all);
   void judge(std::uint32_t id, const Packet& packet);
   void begin(std::uint64_t its, const Packet& packet);
   void pass(std::uint32_t id) noexcept;

@@ -152,7 +152,7 @@ bool MovedClients::take(Client& client, std::uint16_t host_port) {
   committed(client);
   client.move.asked = make(client, client.put(), client.unput());
   if (!client.move.asked) return false;
-  client.move.asked_behind = client.put() + client.unput().size();
+  client.move.probe_position = client.put() + client.unput().size();
   client.move.heard = 0;
   unanswered_.push_back(&client);
   arm();
@@ -191,10 +191,10 @@ void MovedClients::look_at_answers(std::int64_t now_ns) {
 
 void MovedClients::serve(Client& client) {
   if (client.move.heard == 0) {  // the kernel keeps probing, with output that may be lost
-    return owner_.serve_moved(client, std::move(client.move.asked), client.move.asked_behind);
+    return owner_.serve_moved(client, std::move(client.move.asked), client.move.probe_position);
   }
   const std::vector<std::byte> lacks = leave_silently(std::move(client.move.asked));
-  const std::uint64_t put = client.move.asked_behind - lacks.size();
+  const std::uint64_t put = client.move.probe_position - lacks.size();
   client.move.taken = std::max(client.move.taken, put);
   owner_.serve_moved(client, make(client, put, {}), put);
 }

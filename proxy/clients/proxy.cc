@@ -334,7 +334,7 @@ void Proxy::lead(bool leading, std::uint32_t reign) {
 }
 
 void Proxy::end() {
-  if (leading()) clients_.reset_all_unheard();
+  if (leading()) clients_.reset_all_unknown();
   lead(false);
 }
 

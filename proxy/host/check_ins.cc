@@ -37,7 +37,7 @@ void CheckIns::accept_pause_changed() {
 
 CheckIns::~CheckIns() { event_del(&listener_event_); }
 
-void CheckIns::forget() { silent_.clear(); }
+void CheckIns::forget() { pending_.clear(); }
 
 void CheckIns::on_connection(int, short, void* argument) {
   static_cast<CheckIns*>(argument)->take_connections();
@@ -52,7 +52,7 @@ void CheckIns::take_connections() {
       return;
     }
     pause_.accepted();
-    hear_silent();  // the same process may have sent on an earlier connection
+    read_pending();  // the same process may have sent on an earlier connection
     if (read(connection)) {
       ::close(connection);
     } else {
@@ -62,36 +62,36 @@ void CheckIns::take_connections() {
 }
 
 void CheckIns::take_waiting() {
-  hear_silent();
+  read_pending();
   take_connections();
 }
 
-void CheckIns::hear_silent() {
-  for (auto at = silent_.begin(); at != silent_.end();) {
-    at = read((*at)->fd) ? silent_.erase(at) : std::next(at);
+void CheckIns::read_pending() {
+  for (auto at = pending_.begin(); at != pending_.end();) {
+    at = read((*at)->fd) ? pending_.erase(at) : std::next(at);
   }
 }
 
 void CheckIns::wait_for(int fd) {
-  if (silent_.size() >= kSilentMax) {
+  if (pending_.size() >= kSilentMax) {
     spdlog::warn("{} processes have connected without checking in: the oldest is disconnected",
-                 silent_.size());
-    silent_.pop_front();
+                 pending_.size());
+    pending_.pop_front();
   }
-  Connection& waits = *silent_.emplace_back(std::make_unique<Connection>(this, fd));
+  Connection& waits = *pending_.emplace_back(std::make_unique<Connection>(this, fd));
   event_assign(&waits.event_, base_, fd, EV_READ | EV_PERSIST, on_message, &waits);
   if (event_add(&waits.event_, &kCheckInTimeout) != 0) {
     spdlog::warn("cannot wait for a process that has connected");
-    silent_.pop_back();
+    pending_.pop_back();
   }
 }
 
 void CheckIns::on_message(int, short what, void* argument) {
   auto* const waits = static_cast<Connection*>(argument);
   CheckIns& all = *waits->owner;
-  all.hear_silent();  // may delete `waits`
+  all.read_pending();  // may delete `waits`
   if ((what & EV_TIMEOUT) == 0) return;
-  if (all.silent_.remove_if([waits](const auto& c) { return c.get() == waits; }) == 0) return;
+  if (all.pending_.remove_if([waits](const auto& c) { return c.get() == waits; }) == 0) return;
   spdlog::warn("a process connected and did not check in for {} s", kCheckInTimeout.tv_sec);
 }
 

@@ -46,7 +46,7 @@ class CheckIns final : private proxy::AcceptPause::Owner {
   void take_waiting();
   // Drops all current connections: their server has ended.
   void forget();
-  std::size_t silent() const noexcept { return silent_.size(); }
+  std::size_t silent() const noexcept { return pending_.size(); }
 
  private:
   void accept_pause_changed() override;
@@ -63,13 +63,13 @@ class CheckIns final : private proxy::AcceptPause::Owner {
   static void on_message(int fd, short what, void* connection);
   void take_connections();
   bool read(int fd);  // false: there is nothing to read yet
-  void hear_silent();
+  void read_pending();
   void wait_for(int fd);
 
   event_base* base_;
   Owner& owner_;
   event listener_event_{};
-  std::list<std::unique_ptr<Connection>> silent_;  // connections without a message, oldest first
+  std::list<std::unique_ptr<Connection>> pending_;  // connections without a message, oldest first
   proxy::AcceptPause pause_;
 };
 

@@ -11,7 +11,7 @@ Outcome hold_files_of_group(Config& config) {
   config.program_file = config.program;
   const std::string record = config.files_record();
   if (record.empty()) return Done{};
-  const auto held = checkpoint::hold_files(record, 0);
+  const auto held = checkpoint::ensure_files(record, 0);
   if (!held.ok()) return held.error();
   const checkpoint::GroupFiles& files = held.value();
   config.program_file = checkpoint::located(files, config.program);

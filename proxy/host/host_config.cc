@@ -162,7 +162,7 @@ Outcome host_config(const std::string& path, int replica, setup::GroupDirectorie
 // In memory mode the log of a restarted node continues where it was; what its server missed before
 // is in a checkpoint or in the start of the log.  A new node that records runs all inputs if it
 // can, because a recording holds the whole history.
-void choose_begin(Config& c) {
+void choose_starting_point(Config& c) {
   if (c.host->durability != "memory") return;
   const std::string number = std::to_string(c.replica);
   const bool was_here = std::filesystem::exists(c.dir + "/member-" + number) ||

@@ -18,7 +18,7 @@ Outcome host_config(const std::string& path, int replica, setup::GroupDirectorie
                     Config& config);
 
 // For a node that continues in its group: chooses whether it begins at a checkpoint.
-void choose_begin(Config& config);
+void choose_starting_point(Config& config);
 
 // Removes the replica's memory of the log: it takes part in a new group, with an empty log and no
 // checkpoint.  REQUIRES that every host does so: a single one that forgets could let an answered

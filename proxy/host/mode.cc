@@ -13,7 +13,7 @@ Result<std::unique_ptr<consensus::Consensus>> NodeMode::open_log(consensus::Opti
   return consensus::Consensus::open(std::move(options));
 }
 
-bool NodeMode::foretells(StallWatch&, unsigned) { return false; }
+bool NodeMode::knows_all_stalls(StallWatch&, unsigned) { return false; }
 
 std::vector<EarlyPoint> NodeMode::early_points(const Config& config) const {
   return noted_early_points(config);

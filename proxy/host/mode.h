@@ -60,7 +60,7 @@ class NodeMode {
                                                                  Index behind,
                                                                  const LogReader& reader);
   // True: all stalls are known from the beginning; the log's entries add nothing.
-  virtual bool foretells(StallWatch& stalls, unsigned replicas);
+  virtual bool knows_all_stalls(StallWatch& stalls, unsigned replicas);
   // Points that are known before the server starts, for the server to have at their clocks.
   virtual std::vector<EarlyPoint> early_points(const Config& config) const;
   // The node begins at a checkpoint; `open`: the connections that were open there.

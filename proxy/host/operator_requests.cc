@@ -112,7 +112,7 @@ bool OperatorRequests::let_in(const HandOver& then) {
   return true;
 }
 
-void OperatorRequests::leave_when_let_in() {
+void OperatorRequests::leave_after_drain() {
   if (!let_in({true})) owner_.leave();
 }
 

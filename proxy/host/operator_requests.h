@@ -60,7 +60,7 @@ class OperatorRequests {
   // The lead is about to be handed over: clients are still read, but get no answers.
   bool hands_over() const noexcept { return hands_over_at_ns_ != replica::kNever; }
   // This node leaves when all that clients have sent is read, or at once if nothing is to be read.
-  void leave_when_let_in();
+  void leave_after_drain();
 
  private:
   static constexpr int kAnyOther = -1;

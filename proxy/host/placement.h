@@ -6,8 +6,8 @@
 // hand-off across cores.  The node shares this core too, or roams: it tries both under load
 // (load_trials.h).  The node keeps the server's priority.  A node of higher priority would preempt
 // the server at every request and so lose its batches.  Both are SCHED_BATCH (the server by
-// runtime/preload/attach/init.cc): a woken thread does not preempt the thread that wakes it, so that
-// more is done at once (ARCHITECTURE.md section 9 has the figures).
+// runtime/preload/attach/init.cc): a woken thread does not preempt the thread that wakes it, so
+// that more is done at once (ARCHITECTURE.md section 9 has the figures).
 //
 // Threads: the node's only one.
 

@@ -130,7 +130,7 @@ void Proposals::pace(Index applied, std::uint64_t waiting_bytes, bool full, std:
   seen.applied = applied;
   seen.proposed = leadership_.proposed();
   seen.waiting_bytes = waiting_bytes;
-  if (seen.leads && pacing_.anybody_late(now_ns)) {
+  if (seen.leads && pacing_.has_late_follower(now_ns)) {
     others_.clear();
     for (const consensus::MemberStatus& m : owner_.members()) {
       if (m.role != consensus::MemberRole::kVoter) continue;

@@ -27,8 +27,8 @@ ReplicaServer::ReplicaServer(const Config& config, NodeMode& mode, Owner& owner)
       trials_(config) {}
 
 std::optional<ExitStatus> ReplicaServer::open(const StartingPoint& start, std::string& why) {
-  auto segment =
-      start.revives() ? Segment::adopt(config_, start.directory()) : Segment::create(config_);
+  auto segment = start.restores_processes() ? Segment::adopt(config_, start.directory())
+                                            : Segment::create(config_);
   if (!segment.ok()) {
     why = fmt::format("{}: {}", config_.replica_shm_dir(), segment.error().message());
     return segment.error().code == Code::kFull ? ExitStatus::kNoRoom : ExitStatus::kNoSegment;
@@ -65,7 +65,7 @@ std::size_t ReplicaServer::drain() {
       [this] { hand_on(); });
 }
 
-void ReplicaServer::put_out(const OutputHeader& header, std::span<const std::byte> bytes) {
+void ReplicaServer::handle_output(const OutputHeader& header, std::span<const std::byte> bytes) {
   take(header, bytes);
   hand_on();
 }
@@ -81,7 +81,7 @@ bool ReplicaServer::take(const OutputHeader& header, std::span<const std::byte> 
     gathered_.add(header, said);
     if (gathered_.is_full()) hand_on();
   } else {
-    owner_.server_put_out(header, {&said, 1}, false);  // SERVER-1
+    owner_.handle_server_output(header, {&said, 1}, false);  // SERVER-1
   }
   return gathered_.empty();
 }
@@ -89,7 +89,7 @@ bool ReplicaServer::take(const OutputHeader& header, std::span<const std::byte> 
 void ReplicaServer::hand_on(bool last) {
   if (gathered_.empty()) return;
   const GatheredOutput gathered = std::exchange(gathered_, {});
-  owner_.server_put_out(gathered.header(), gathered.pieces(), last);  // SERVER-1
+  owner_.handle_server_output(gathered.header(), gathered.pieces(), last);  // SERVER-1
 }
 
 std::span<const std::byte> ReplicaServer::flip(const OutputHeader& header,

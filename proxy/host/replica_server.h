@@ -41,7 +41,8 @@ class ReplicaServer {
    public:
     // Successive bytes of one connection in one call.  `last`: after them the server has shut down
     // or closed the connection, which is the next call.
-    virtual void server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool last) = 0;
+    virtual void handle_server_output(const OutputHeader& header, proxy::Pieces pieces,
+                                      bool last) = 0;
 
    protected:
     ~Owner() = default;
@@ -87,7 +88,7 @@ class ReplicaServer {
   // Passes on all its output; returns the number of records.
   std::size_t drain();
   // Handles this record as if the server had written it.
-  void put_out(const OutputHeader& header, std::span<const std::byte> bytes);
+  void handle_output(const OutputHeader& header, std::span<const std::byte> bytes);
   // The current point of the schedule, if no thread runs.  With it, the turns after the last
   // admission are compared, too.
   std::optional<proxy::SchedulePoint> rest_point();

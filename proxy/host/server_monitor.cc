@@ -155,7 +155,7 @@ void ServerMonitor::watch_server() {
   event_add(&server_event_, nullptr);
 }
 
-void ServerMonitor::tell_where_to_keep() {
+void ServerMonitor::send_keep_path() {
   if (server_ == nullptr || kept_.empty()) return;
   if (const Outcome told = server_->keep_files(kept_); !told.ok()) {
     spdlog::warn("cannot pass the place for the server's files to its container supervisor: {}",
@@ -165,7 +165,7 @@ void ServerMonitor::tell_where_to_keep() {
 
 void ServerMonitor::keep_files(const std::string& upper) {
   kept_ = upper;
-  tell_where_to_keep();
+  send_keep_path();
 }
 
 Outcome ServerMonitor::end() {
@@ -192,7 +192,7 @@ Outcome ServerMonitor::watch_begun(const Outcome& begun) {
     server_.reset();
     return begun;
   }
-  tell_where_to_keep();
+  send_keep_path();
   watch_server();
   return begun;
 }
@@ -302,7 +302,7 @@ void ServerMonitor::stop() {
 // Lowers the container's priority for an offline replay that was started with the lowest priority,
 // as an analysis replica's is, because a nice value counts only within a container.  Not earlier,
 // because users wait until the server is there.
-void ServerMonitor::put_behind(pid_t host_pid) {
+void ServerMonitor::lower_priority(pid_t host_pid) {
   const bool last = config_.replays && ::getpriority(PRIO_PROCESS, 0) >= kLowestNice;
   if (last && checkpoint::Background::set_group(host_pid, true)) behind_ = host_pid;
 }
@@ -319,7 +319,7 @@ void ServerMonitor::checked_in(const dmt::CheckIn& in, pid_t host_pid) {
   if (!checked_in_) {
     checked_in_ = true;
     event_del(&timeout_event_);
-    put_behind(host_pid);
+    lower_priority(host_pid);
     if (started_) owner_.server_started(pid_);
   }
   watch(in.process, in.pid, host_pid);

@@ -136,12 +136,12 @@ class ServerMonitor final : private CheckIns::Owner {
   void take_dump();
   void checked_in(const dmt::CheckIn& in, pid_t host_pid) override;
   void watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid);
-  void put_behind(pid_t host_pid);
+  void lower_priority(pid_t host_pid);
   bool gone_by_schedule(const Watch& watch) const noexcept;
   std::string log_tail() const;
   std::string why_no_checkin(int status) const;
   checkpoint::ServerOptions options() const;
-  void tell_where_to_keep();
+  void send_keep_path();
 
   event_base* base_;
   const Config& config_;

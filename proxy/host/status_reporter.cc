@@ -94,7 +94,7 @@ bool StatusReporter::takes_clients() const {
 }
 
 bool StatusReporter::no_room() const {
-  return from_.group.short_of_room() || from_.server.segment().short_of_memory() ||
+  return from_.group.out_of_room() || from_.server.segment().short_of_memory() ||
          from_.server.waits_for_room();
 }
 
@@ -232,7 +232,7 @@ void StatusReporter::step(std::int64_t now_ns) {
   const replica::Glance seen = glance();
   if (own_.must_write(seen, now_ns)) report();
   if (own_.must_look(now_ns)) look(now_ns);
-  if (own_.must_tell(seen, now_ns)) tell_peers(seen, now_ns);  // its next time is set there
+  if (own_.must_report(seen, now_ns)) tell_peers(seen, now_ns);  // its next time is set there
 }
 
 void StatusReporter::tell_peers(const replica::Glance& seen, std::int64_t now_ns) {

@@ -200,7 +200,7 @@ int run_by_itself(const std::string& path, int replica, const RestartPlan& begin
   } else if (!crane::node::fetch_before_start(config)) {
     return crane::node::code(ExitStatus::kNoCheckpoint);
   } else {
-    crane::node::choose_begin(config);
+    crane::node::choose_starting_point(config);
   }
   config.forget = begin.forget;
   config.server_descriptors = descriptors;

@@ -83,7 +83,7 @@ ExitStatus Node::run() {
     }
   }
   shut_down();
-  pass_on_the_rest();
+  forward_remaining_clients();
   if (status_ != nullptr) status_->leaves(end_.result());
   spdlog::info("replica {} leaves with status {}", config_.replica, code(end_.result()));
   return end_.result();
@@ -100,7 +100,7 @@ replica::Life Node::life() const noexcept {
   l.given_away = recovery_->handed_over();
   l.reached_start = value(start) != 0 && server_->applied() >= start;
   l.leads = leadership_.leads();
-  l.leads_on = consensus_->leads_on();
+  l.keeps_leading = consensus_->keeps_leading();
   l.started = leadership_.started();
   l.takes_clients = proxy_->leading();
   l.hands_over = requests_->hands_over();
@@ -269,7 +269,7 @@ std::int64_t Node::watch_lead() {
   const replica::LeadWatch::Next actions = lead_watch_.step(seen, voters, now_ns_);
   if (actions.asks) {
     for (const ReplicaId to : voters) {
-      (void)send(*consensus_, to, replica::StandingMessage{});
+      (void)send(*consensus_, to, replica::ServerPlaceMessage{});
     }
   }
   if (!actions.successor ||
@@ -319,7 +319,7 @@ void Node::shut_down() {
 
 // The group does not need a removed replica, but clients came through its host: they stay connected
 // to the leader until they leave, or the operator stops the node.
-void Node::pass_on_the_rest() {
+void Node::forward_remaining_clients() {
   if (!end_.removed() || host_ == nullptr || host_->connections() == 0) return;
   http_.reset();
   control_socket_.reset();

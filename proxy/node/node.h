@@ -98,11 +98,11 @@ class Node final : public EventLoop::Owner,
   bool work_waiting() const noexcept;
   void sleep_until_event();
   void shut_down();
-  void pass_on_the_rest();
+  void forward_remaining_clients();
 
   // --- messages of other replicas, and the log (node_events.cc)
   void on_message(ReplicaId from, std::span<const std::byte> bytes);
-  void hear(ReplicaId from, const replica::StandingMessage& message);
+  void hear(ReplicaId from, const replica::ServerPlaceMessage& message);
   void on_committed(const consensus::EntryView& entry);
 
   // --- the server (node_events.cc)
@@ -110,7 +110,7 @@ class Node final : public EventLoop::Owner,
   void server_ended(int status) override;
   void server_failed(ExitStatus status, const std::string& why) override;
   void process_killed(std::uint32_t process, std::uint32_t pid) override;
-  void server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool last) override;
+  void handle_server_output(const OutputHeader& header, proxy::Pieces pieces, bool last) override;
   void dump_prepared() override { recovery_->dump_prepared(); }
   void dump_ended(const std::string& why_not, const std::string& refusal) override {
     recovery_->dump_ended(why_not, refusal);

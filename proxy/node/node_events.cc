@@ -40,7 +40,7 @@ void Node::on_message(ReplicaId from, std::span<const std::byte> bytes) {
       node.proposals_->heard(from, m, node.now_ns_);
     }
     void operator()(const replica::CommittedMessage& m) { node.recovery_->heard(from, m); }
-    void operator()(const replica::StandingMessage& m) { node.hear(from, m); }
+    void operator()(const replica::ServerPlaceMessage& m) { node.hear(from, m); }
     void operator()(const replica::CheckpointNote& m) { node.recovery_->heard(m); }
     void operator()(const replica::RefusalMessage& m) { node.recovery_->heard(m); }
     void operator()(const replica::PeerNote& m) {
@@ -52,9 +52,9 @@ void Node::on_message(ReplicaId from, std::span<const std::byte> bytes) {
 }
 
 // A leader's question, or a follower's answer.
-void Node::hear(ReplicaId from, const replica::StandingMessage& message) {
+void Node::hear(ReplicaId from, const replica::ServerPlaceMessage& message) {
   if (message.answers != 0) return lead_watch_.heard(from, message, now_ns_);
-  replica::StandingMessage answer;
+  replica::ServerPlaceMessage answer;
   answer.answers = 1;
   if (!recovery_->acceptor_only()) {
     dmt::Layout& layout = server_->layout();

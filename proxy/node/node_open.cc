@@ -163,7 +163,7 @@ void Node::open_checks() {
     leadership_.committed(s.at, static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
     mode_.begin_behind(s.at.index, s.outputs.hash.open);
   }
-  if (mode_.foretells(*stalls_, config_.replicas)) stalls_->close();
+  if (mode_.knows_all_stalls(*stalls_, config_.replicas)) stalls_->close();
 }
 
 // Requests wait in the socket until the node runs.

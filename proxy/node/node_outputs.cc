@@ -8,7 +8,7 @@
 
 namespace crane::node {
 
-void Node::server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool last) {
+void Node::handle_server_output(const OutputHeader& header, proxy::Pieces pieces, bool last) {
   if (recovery_->keeps_back(header, proxy::listen_place(pieces))) return;
   switch (header.type) {
     case OutputType::kListen:
@@ -49,7 +49,7 @@ void Node::server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool
 
 void Node::let_in(const OutputHeader& header, const ListenPlace& place, bool last) {
   const auto bytes = std::as_bytes(std::span(&place, 1));
-  server_put_out(header, {&bytes, 1}, false);
+  handle_server_output(header, {&bytes, 1}, false);
   if (last) proxy_->end_restart();
 }
 

@@ -45,7 +45,7 @@ bool Replay::opens() const {
   return reader_->server_has_room() && !(reader_->group_began() && holds());
 }
 
-bool Replay::foretells(StallWatch& stalls, unsigned replicas) {
+bool Replay::knows_all_stalls(StallWatch& stalls, unsigned replicas) {
   if (replicas != 1) return false;
   const proxy::History& h = *recorded_.history;
   for (std::uint64_t i = h.first(); i <= h.last() && i != 0; ++i) {
@@ -108,9 +108,9 @@ void Replay::digest(ReplicaId self, const proxy::Digest& own, const proxy::Diges
   if (recorded) check_.digest(own, *recorded);
 }
 
-bool Replay::lets_go() {
-  if (let_go_ || !started_ || (tool_ != nullptr && !tool_->ready())) return false;
-  let_go_ = true;
+bool Replay::releases_server_() {
+  if (released_ || !started_ || (tool_ != nullptr && !tool_->ready())) return false;
+  released_ = true;
   return true;
 }
 
@@ -150,7 +150,7 @@ bool Replay::step(std::int64_t now_ns, dmt::Layout& layout, const ServerProgress
   report_progress(now_ns, server.applied);
   // With a stall rule only the stall watch sets the limit: no operation may pass it.
   const bool watched = layout.header.configuration.stall_rule != dmt::StallRule::kOff;
-  if (lets_go() && !watched) dmt::set_leader_clock_limit(layout, dmt::kNoClock);
+  if (releases_server_() && !watched) dmt::set_leader_clock_limit(layout, dmt::kNoClock);
   if (holds()) return false;
   if (!stops() && !reached_end_) {
     if (!at_rest(layout, server)) return false;

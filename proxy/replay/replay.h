@@ -42,7 +42,7 @@ class Replay : public NodeMode, private ReplayLog::Gate {
         to_(to) {}
 
   // Continues after a difference: under valgrind addresses differ, but the inputs are the same.
-  void go_on() noexcept { goes_on_ = true; }
+  void go_on() noexcept { continues_ = true; }
 
   // For a replay that follows: `tell` is called at intervals with the last admitted entry.
   void on_progress(std::function<void(Index)> tell) { tell_ = std::move(tell); }
@@ -54,7 +54,7 @@ class Replay : public NodeMode, private ReplayLog::Gate {
   Result<std::unique_ptr<consensus::Consensus>> open_log(consensus::Options options, Index behind,
                                                          const LogReader& reader) override;
   // A leader without other replicas logs no passed turns, so all stalls are read from the history.
-  bool foretells(StallWatch& stalls, unsigned replicas) override;
+  bool knows_all_stalls(StallWatch& stalls, unsigned replicas) override;
   std::vector<EarlyPoint> early_points(const Config& config) const override;
   void begin_behind(Index at, const std::vector<proxy::OutputStream>& open) override;
   void before_server(dmt::Layout& layout) override;
@@ -79,13 +79,13 @@ class Replay : public NodeMode, private ReplayLog::Gate {
 
  private:
   // The server is held before its first operation until the tool is ready.
-  bool holds() const noexcept { return tool_ != nullptr && !let_go_; }
-  bool stops() const noexcept { return check_.difference().has_value() && !goes_on_; }
+  bool holds() const noexcept { return tool_ != nullptr && !released_; }
+  bool stops() const noexcept { return check_.difference().has_value() && !continues_; }
   bool follows() const noexcept { return recorded_.follower != nullptr; }
   // The replay runs to the end of the recording, which its replica reached in order.
   bool whole() const noexcept;
   // True once, when the server may start its operations.
-  bool lets_go();
+  bool releases_server_();
   void report_progress(std::int64_t now_ns, Index applied);
   // The last entry that the server must admit, at the log's end; entries of consensus do not count.
   Index last_for_server() const noexcept {
@@ -103,7 +103,7 @@ class Replay : public NodeMode, private ReplayLog::Gate {
   const ReplayLog* log_ = nullptr;  // owned by the node
   const LogReader* reader_ = nullptr;
   Index last_for_server_{};
-  bool goes_on_ = false, started_ = false, let_go_ = false, over_ = false, reached_end_ = false;
+  bool continues_ = false, started_ = false, released_ = false, over_ = false, reached_end_ = false;
   std::string failure_;
   std::function<void(Index)> tell_;
   std::int64_t reported_ns_ = 0;

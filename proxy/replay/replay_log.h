@@ -63,7 +63,7 @@ class ReplayLog final : public consensus::Consensus {
   void checkpointed(Index) override {}
   Result<Index> change_members(const consensus::MemberChange& change) override;
   Outcome transfer(ReplicaId to) override;
-  bool leads_on() const noexcept override { return true; }
+  bool keeps_leading() const noexcept override { return true; }
   std::vector<consensus::MemberStatus> members() const override;
   bool send_message(ReplicaId, std::span<const std::byte>) override { return false; }
   Index peer_applied(ReplicaId) const override { return Index{0}; }

@@ -43,7 +43,7 @@ struct CommittedMessage {
 };
 
 // From a leader whose server lags to its followers: how far are theirs?  Also a follower's answer.
-struct StandingMessage {
+struct ServerPlaceMessage {
   std::uint64_t answers = 0;  // 1: this is the answer
   std::uint64_t applied = 0;  // the last entry that the follower's server has run
   std::uint64_t clock = 0;    // the logical clock of that server
@@ -113,7 +113,7 @@ struct MessageRow<ProgressMessage> : Row<1, 1> {};
 template <>
 struct MessageRow<CommittedMessage> : Row<2, 1> {};
 template <>
-struct MessageRow<StandingMessage> : Row<3, 1> {};
+struct MessageRow<ServerPlaceMessage> : Row<3, 1> {};
 template <>
 struct MessageRow<CheckpointNote> : Row<4, 1> {};
 template <>
@@ -123,7 +123,7 @@ struct MessageRow<PeerNote> : Row<6, 1> {};
 template <>
 struct MessageRow<proxy::Digest> : Row<7, 1> {};  // of a replica's outputs and schedule at a cut
 
-using Message = std::variant<ProgressMessage, CommittedMessage, StandingMessage, CheckpointNote,
+using Message = std::variant<ProgressMessage, CommittedMessage, ServerPlaceMessage, CheckpointNote,
                              RefusalMessage, PeerNote, proxy::Digest>;
 
 // --- the codec

@@ -47,7 +47,7 @@ struct Life {
   bool given_away = false;     // its server has ended for another build of Crane (HANDOVER-1)
   bool reached_start = false;  // the server may run: the group's first START was admitted
   bool leads = false;          // according to consensus
-  bool leads_on = false;       // .. and it has not given leadership away since
+  bool keeps_leading = false;  // .. and it has not given leadership away since
   bool started = false;        // START was proposed in this view
   bool takes_clients = false;
   bool hands_over = false;  // it admits the last clients, and then gives leadership away
@@ -61,11 +61,12 @@ struct Life {
   bool may_propose() const noexcept { return started && goes_on(); }
   bool serves() const noexcept { return leads && goes_on() && takes_clients; }
   // Output waits for the next leader, also when leadership was lost unnoticed.
-  bool holds_output() const noexcept { return hands_over || !leads_on; }
+  bool holds_output() const noexcept { return hands_over || !keeps_leading; }
   // LeadWatch may end this reign because another replica's server is further.  A replica without a
   // server leads only until another one can.
   bool may_give_lead_away() const noexcept {
-    return member && leads && leads_on && !stopping && !hands_over && (goes_on() || acceptor_only);
+    return member && leads && keeps_leading && !stopping && !hands_over &&
+           (goes_on() || acceptor_only);
   }
   bool reports_progress() const noexcept { return member && !acceptor_only; }
   bool watches_quorum() const noexcept { return member && !stopping; }

@@ -164,7 +164,7 @@ struct CheckpointWanted {
 };
 // crane-run requests one for a replica that recovers without any, unless its operator disabled
 // that.
-struct CheckpointHelps {};
+struct CheckpointSuggested {};
 // A replica on another host requested a checkpoint after that entry, and this host has none.
 struct Lacked {
   ReplicaId who{};
@@ -198,7 +198,7 @@ struct Found {
 using Event = std::variant<Opened, Tick, CheckpointCommitted, Prepared, Looked, Slid, Dumped,
                            Packed, NotAdmitted, ServerRuns, ServerEnds, ServerRan, ServerBehind,
                            PeerCommitted, PeerCheckpoint, PeerRefusal, CheckpointWanted,
-                           CheckpointHelps, Lacked, Proposed, Found>;
+                           CheckpointSuggested, Lacked, Proposed, Found>;
 
 // --- actions -------------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ std::string name_of(const ReplicaView& r) { return "replica " + std::to_string(r
 bool counts(const ReplicaView& r) { return r.member != Member::kOther; }
 // Whether the replica holds the log, its acceptor answers, and it has room for more entries.
 bool there(const ReplicaView& r) {
-  const bool answers = r.seen == Contact::kTold || r.seen == Contact::kNotTold;
+  const bool answers = r.seen == Contact::kReported || r.seen == Contact::kNotReported;
   const bool takes_log = !r.told.needs_checkpoint && !r.told.no_room;
   return r.member == Member::kVoter && answers && r.connected && takes_log;
 }
@@ -54,9 +54,9 @@ bool there(const ReplicaView& r) {
 // Why the replica could not lead and serve at once; empty: it could (VERDICT-2).
 std::string lacks(const ReplicaView& r) {
   switch (r.seen) {
-    case Contact::kTold:
+    case Contact::kReported:
       break;
-    case Contact::kNotTold:
+    case Contact::kNotReported:
       return "has not reported its progress";
     case Contact::kStarts:
       return "starts";
@@ -89,7 +89,7 @@ bool is_away(const ReplicaView& r) {
 bool comes(const ReplicaView& r, const GroupView& group) {
   const bool early = group.no_quorum.empty();
   if (r.seen == Contact::kStarts || (r.seen == Contact::kNotYet && early)) return true;
-  return r.seen == Contact::kTold && (r.told.recovers || (r.told.starts && early));
+  return r.seen == Contact::kReported && (r.told.recovers || (r.told.starts && early));
 }
 
 Verdict not_serving(Health health, std::string text) {
@@ -113,7 +113,7 @@ Verdict without_leader(const GroupView& group) {
     present += counts(r) && (there(r) || comes(r, group));
     if (!counts(r) || !comes(r, group)) continue;
     starting.push_back(std::to_string(r.replica));
-    const bool replays = r.seen == Contact::kTold && r.told.recovers;
+    const bool replays = r.seen == Contact::kReported && r.told.recovers;
     if (replays && (furthest == nullptr || r.told.progress.done > furthest->told.progress.done)) {
       furthest = &r;
     }
@@ -134,7 +134,7 @@ Verdict without_leader(const GroupView& group) {
 Verdict without_server(const ReplicaView& leader, const GroupView& group) {
   std::vector<std::string> away;
   for (const ReplicaView& r : group.replicas) {
-    if (!counts(r) || (r.seen == Contact::kTold && r.told.acceptor_only)) continue;
+    if (!counts(r) || (r.seen == Contact::kReported && r.told.acceptor_only)) continue;
     if (there(r)) {
       return not_serving(Health::kNotServing, "not serving: " + name_of(leader) +
                                                   " leads without a server and hands over");
@@ -161,10 +161,10 @@ Verdict without_server(const ReplicaView& leader, const GroupView& group) {
 // The verdict for a leader that does not serve.
 Verdict unready(const ReplicaView& leader, const GroupView& group) {
   const std::string who = name_of(leader);
-  if (leader.seen == Contact::kNotTold) {
+  if (leader.seen == Contact::kNotReported) {
     return not_serving(Health::kNotServing, who + " leads, but has not reported whether it serves");
   }
-  if (leader.seen != Contact::kTold) {
+  if (leader.seen != Contact::kReported) {
     return not_serving(Health::kNoLeader,
                        "NOT SERVING: " + who + ", which leads, " + lacks(leader));
   }
@@ -195,7 +195,7 @@ Verdict unready(const ReplicaView& leader, const GroupView& group) {
 // Whether the leader's server has not taken entries for long that another's has: it is stopped or
 // starved.
 bool stands(const ReplicaView& leader, const GroupView& group) {
-  if (leader.told.lag_ms <= kStandsMs) return false;
+  if (leader.told.lag_ms <= kStalledMs) return false;
   return std::any_of(group.replicas.begin(), group.replicas.end(), [&](const ReplicaView& r) {
     return r.replica != leader.replica && there(r) && lacks(r).empty();
   });
@@ -220,10 +220,10 @@ Voters voters_of(const GroupView& group) {
   Voters v;
   for (const ReplicaView& r : group.replicas) {
     // A learner may be late, and an analysis tool sends no report.
-    const bool away = r.seen != Contact::kTold && r.seen != Contact::kNotTold;
+    const bool away = r.seen != Contact::kReported && r.seen != Contact::kNotReported;
     if (!counts(r) && !away) continue;
     const std::string why = lacks(r);
-    const bool late = r.seen == Contact::kTold && r.told.late() && !r.told.recovers;
+    const bool late = r.seen == Contact::kReported && r.told.late() && !r.told.recovers;
     if (!why.empty()) v.notes.push_back(name_of(r) + " " + why);
     if (!why.empty() && !late) v.whole = false;
     v.all += r.member == Member::kVoter;
@@ -301,7 +301,7 @@ Verdict verdict_of(const GroupView& group) {
     v = without_leader(group);
   } else if (!group.no_quorum.empty()) {
     v = not_serving(Health::kNoLeader, "NOT SERVING: no quorum");
-  } else if (leader->seen != Contact::kTold || !leader->told.takes_clients ||
+  } else if (leader->seen != Contact::kReported || !leader->told.takes_clients ||
              leader->told.no_room || leader->told.paced || !leader->told.why_not.empty()) {
     v = unready(*leader, group);
   } else if (stands(*leader, group)) {

@@ -27,7 +27,7 @@ inline constexpr std::int64_t kNearMs = 200;
 // If the leader's server is further behind than this and another's is near, the group does not
 // serve.  The limit is larger than kNearMs, so that in a long computation, which all replicas run
 // alike, the others have reported their lag, too.
-inline constexpr std::int64_t kStandsMs = 300;
+inline constexpr std::int64_t kStalledMs = 300;
 
 // The entries that a replica missed: how many its server has run, and how many there are.
 struct Progress {
@@ -59,11 +59,11 @@ std::string why_not_ready(const Readiness& told);
 struct ReplicaView {
   enum class Member : std::uint8_t { kVoter, kReturning, kOther };
   enum class Contact : std::uint8_t {
-    kTold,     // it has sent its report
-    kNotTold,  // it is present, but has not sent a report yet
-    kStarts,   // its node was started, but does not answer yet
-    kSilent,   // it is present, but does not answer
-    kDenied,   // the caller has no permission to query it
+    kReported,     // it has sent its report
+    kNotReported,  // it is present, but has not sent a report yet
+    kStarts,       // its node was started, but does not answer yet
+    kSilent,       // it is present, but does not answer
+    kDenied,       // the caller has no permission to query it
     kDrained,
     kNotYet,  // it has not been present since the others began
     kGone,
@@ -73,7 +73,7 @@ struct ReplicaView {
   Contact seen = Contact::kGone;
   bool connected = true;  // according to the leader
   bool gets_log = true;   // according to the leader
-  Readiness told;         // its report, if kTold
+  Readiness told;         // its report, if kReported
 };
 
 struct GroupView {

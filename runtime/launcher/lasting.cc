@@ -223,7 +223,7 @@ std::optional<Lasting::Left> Lasting::choose(std::vector<Left> all) const {
   return chosen;
 }
 
-void Lasting::say_whose(const Left& best, const std::vector<Left>& all) const {
+void Lasting::report_source(const Left& best, const std::vector<Left>& all) const {
   std::string others;
   for (int i = 0; i < known_->replicas; ++i) {
     const auto left =
@@ -334,13 +334,13 @@ Outcome Lasting::take_over() {
     secret_ = known_->secret;
     machines_ = known_->machines;
     remove_left();
-    take_surroundings();
+    restore_environment();
     return Done{};
   }
   std::optional<Left> best;
   if (known_) {
     const auto all = find_left();
-    if (best = choose(all); best) say_whose(*best, all);
+    if (best = choose(all); best) report_source(*best, all);
   }
   // The old log ended with the group, so its checkpoints, marks and stores are useless.
   for (int i = 0; i < options_.places(); ++i) {
@@ -360,7 +360,7 @@ Outcome Lasting::take_over() {
 
 // Restores the environment and directory of the start that the log began with.  Replicas and a
 // replayed log must share them, and another shell has another environment.
-void Lasting::take_surroundings() const {
+void Lasting::restore_environment() const {
   clearenv();
   for (const auto& variable : known_->environment) {
     const auto equals = variable.find('=');

@@ -59,14 +59,14 @@ class Lasting {
 
   Outcome read();
   Outcome check_known() const;
-  void take_surroundings() const;
+  void restore_environment() const;
   Outcome check_directories() const;
   Outcome await_servers() const;
   Outcome take_over();
   Outcome begin_with(const std::optional<Left>& best);
   std::vector<Left> find_left() const;
   std::optional<Left> choose(std::vector<Left> all) const;
-  void say_whose(const Left& best, const std::vector<Left>& all) const;
+  void report_source(const Left& best, const std::vector<Left>& all) const;
   void say_what_changed() const;
   void remove_left() const;
   bool has_any(const std::string& name) const;

@@ -257,7 +257,7 @@ Outcome choose_checkpoints(const CommandLine& line, Options& o) {
                      "leave out --no-container");
     }
     const bool alone =
-        !line.typed("--hosts") && setup::alone_in_memory(static_cast<std::size_t>(o.replicas), o);
+        !line.typed("--hosts") && setup::cannot_recover(static_cast<std::size_t>(o.replicas), o);
     if (!asked && (!o.container || alone)) *value = 0;
   }
   if (o.restart_checkpoints && !o.container) {

@@ -210,7 +210,7 @@ Outcome compare(const GroupRecord& record, const Options& options, int living) {
                                   "them up");
 }
 
-void take_surroundings(const GroupRecord& record) {
+void restore_environment(const GroupRecord& record) {
   clearenv();
   for (const auto& variable : record.environment) {
     const auto equals = variable.find('=');

@@ -58,7 +58,7 @@ Error refuse_to_give_up(const Options& options, int living);
 int stop_supervised(const Options& options);
 // Sets this process's environment and directory to those of the first crane-run, because replicas
 // must have them in common.
-void take_surroundings(const GroupRecord& record);
+void restore_environment(const GroupRecord& record);
 
 // The connection to a living node, and its process.
 struct Adopted {

@@ -11,7 +11,7 @@
 
 namespace crane::setup {
 
-inline bool alone_in_memory(std::size_t replicas, const NodeOptions& options) {
+inline bool cannot_recover(std::size_t replicas, const NodeOptions& options) {
   return replicas == 1 && options.durability == "memory";
 }
 

@@ -81,14 +81,14 @@ void say(const std::string& text, Level level) {
   } else {
     kept += line;
   }
-  flush_said();
+  flush_messages();
 }
 
 void say_without_waiting() { waits_for_reader = false; }
 
-bool said_waits() { return !kept.empty(); }
+bool has_kept_messages() { return !kept.empty(); }
 
-void flush_said() {
+void flush_messages() {
   while (!kept.empty()) {
     const ssize_t n = write_what_fits(STDERR_FILENO, kept.data(), kept.size());
     if (n < 0 && errno == EAGAIN) return;
@@ -104,9 +104,9 @@ void flush_said() {
   }
 }
 
-void finish_said() {
+void finish_messages() {
   const std::int64_t until = monotonic_ns() + kFinishMs * 1'000'000LL;
-  for (flush_said(); said_waits() && monotonic_ns() < until; flush_said()) {
+  for (flush_messages(); has_kept_messages() && monotonic_ns() < until; flush_messages()) {
     pollfd room{STDERR_FILENO, POLLOUT, 0};
     (void)::poll(&room, 1, kFinishMs / 50);
   }

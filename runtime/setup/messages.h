@@ -92,13 +92,13 @@ enum class Level : int { kError = 3, kWarning = 4, kInfo = 6 };
 // Writes one line to stderr, with the prefix.
 void say(const std::string& text, Level level = Level::kInfo);
 // From now on say() does not wait for the reader of stderr, which may be stopped.  It keeps lines,
-// up to a bound, and flush_said() writes them when there is room.  said_waits(): whether lines are
-// kept.
+// up to a bound, and flush_messages() writes them when there is room.  has_kept_messages(): whether
+// lines are kept.
 void say_without_waiting();
-bool said_waits();
-void flush_said();
+bool has_kept_messages();
+void flush_messages();
 // Call before the program ends: writes the kept lines, and waits for the reader for a limited time.
-void finish_said();
+void finish_messages();
 // For programs that run for long: each line begins with the time, in ISO 8601 with the zone, unless
 // stderr is a terminal.  For systemd's journal it begins with the level instead.
 void keep_log();

@@ -112,7 +112,7 @@ void Supervisor::on(const NotStarted& e) {
   r.runs = false;
   if (std::exchange(answers_, false)) answer("failed", "its node cannot be started");
   if (stopping()) return leave(r);
-  if (analyses(r)) return let_analysis_go(r, e.why.text);
+  if (analyses(r)) return release_analysis(r, e.why.text);
   if (r.resumes) return stay_drained(r, e.why.text);
   if (r.plan.from == Plan::From::kBeginning) {
     return settings_.host ? give_up(e.why) : end_with(e.why);
@@ -314,7 +314,7 @@ void Supervisor::on(const NodeEnded& e) {
   }
   const End end = end_of(r.code);
   if (analyses(r) && !r.problem.ok() && !end.begins_again)
-    return let_analysis_go(r, r.problem.error().text);
+    return release_analysis(r, r.problem.error().text);
   if (r.problem.ok()) r.problem = why_lost(r, e);
   if (analyses(r)) return plan_return(r);
   handed_over_ = handed_over_ || end.hands_over;
@@ -395,7 +395,7 @@ bool Supervisor::majority_fails() const {
 }
 
 // The group loses nothing with the analysis replica.
-void Supervisor::let_analysis_go(Replica& r, const std::string& why) {
+void Supervisor::release_analysis(Replica& r, const std::string& why) {
   place_.release();
   act(AnalysisReleased{r.number, why});
   r.problem = Done{};

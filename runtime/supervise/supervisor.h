@@ -141,7 +141,7 @@ class Supervisor {
   void judge(Replica& lost);
   bool majority_fails() const;
   void ask_for_checkpoint();
-  void let_analysis_go(Replica& r, const std::string& why);
+  void release_analysis(Replica& r, const std::string& why);
   void look_after_analysis();
   void judge_exits(const Replica& last);
   bool end_servers(const char* why);

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOO_LONG = set()
 UNCLEAN_WORDS = set()
 
-LIMITS = {"README.md": 150, "ARCHITECTURE.md": 250}
+LIMITS = {"README.md": 120, "ARCHITECTURE.md": 250}
 WORDS = re.compile(r"(?:^|[.!?:]\s+|[*|]\s+|\n\n)Who\s"
                    r"|\b(?:[Ss]uch\s+a\s+one|[Nn]obody|[Ee]verybody)\b")
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")

@@ -54,7 +54,8 @@ Outcome note_early_point(const Config& config, const EarlyPoint& point) {
                                 nlohmann::json{{"log", log_of(config)}, {"points", json}}.dump());
 }
 
-const EarlyPoint* lacked_by(const NodeState& state, std::span<const EarlyPoint> noted) noexcept {
+const EarlyPoint* first_missing(const NodeState& state,
+                                std::span<const EarlyPoint> noted) noexcept {
   const auto lacks = [&state](const EarlyPoint& point) {
     return point.clock < state.clock &&
            std::none_of(state.early.begin(), state.early.end(),

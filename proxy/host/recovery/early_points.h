@@ -27,7 +27,7 @@ Outcome note_early_point(const Config& config, const EarlyPoint& point);
 
 // SLICE-4: the first of the points `noted` that a server at this state lacked at its clock.
 // nullptr: the server can continue from this state.
-const EarlyPoint* lacked_by(const NodeState& state, std::span<const EarlyPoint> noted) noexcept;
+const EarlyPoint* first_missing(const NodeState& state, std::span<const EarlyPoint> noted) noexcept;
 // Call before the server starts; `state`: where it begins.
 void put_early_points(dmt::Layout& layout, const NodeState& state,
                       std::span<const EarlyPoint> noted) noexcept;

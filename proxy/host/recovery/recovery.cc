@@ -154,7 +154,7 @@ Result<bool> Recovery::server_started(std::string& why) {
   if (!start_.resumes()) return false;
   const Outcome resumed = start_.resume(parts_->layout, parts_->monitor, why);
   if (!resumed.ok()) return resumed.error();
-  return start_.revives();
+  return start_.restores_processes();
 }
 
 // The server got no entry since: the place is the last delivered entry.
@@ -359,7 +359,8 @@ void Recovery::carry_out(const replica::FindCheckpoints& action) {
     if (one.belongs_to(digest)) add(one, replica);
   }
   found.unusable.assign(start_.unusable().begin(), start_.unusable().end());
-  if (action.purpose == replica::Purpose::kFirst) found.distrusted_behind = start_.left_one_out();
+  if (action.purpose == replica::Purpose::kFirst)
+    found.distrusted_behind = start_.skipped_distrusted();
   feed(std::move(found));
 }
 

@@ -124,7 +124,7 @@ bool StartingPoint::is_unusable(Index at) const noexcept {
   return std::find(unusable_.begin(), unusable_.end(), at) != unusable_.end();
 }
 
-bool StartingPoint::left_one_out() const {
+bool StartingPoint::skipped_distrusted() const {
   if (config_.skip_checkpoints) return false;
   const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
   const auto all = checkpoints_to_try(config_);
@@ -186,7 +186,7 @@ StartingPoint::Attempt StartingPoint::try_one(const checkpoint::Listed& one,
     return Attempt::kOtherConfiguration;
   }
   const std::vector<EarlyPoint> noted = noted_early_points(config_);
-  if (const EarlyPoint* const lacked = lacked_by(state_, noted); lacked != nullptr) {
+  if (const EarlyPoint* const lacked = first_missing(state_, noted); lacked != nullptr) {
     return unusable(
         fmt::format("its server has passed clock {} without a tick point that counts from "
                     "that clock on",
@@ -276,7 +276,7 @@ Outcome StartingPoint::rename_open_files(dmt::Layout& layout, const ServerMonito
 
 Outcome StartingPoint::resume(dmt::Layout& layout, const ServerMonitor& monitor, std::string& why) {
   const auto ms = [](std::int64_t us) { return static_cast<double>(us) / 1000; };
-  if (revives()) {
+  if (restores_processes()) {
     if (const Outcome renamed = rename_open_files(layout, monitor, why); !renamed.ok()) {
       return renamed;
     }
@@ -284,7 +284,7 @@ Outcome StartingPoint::resume(dmt::Layout& layout, const ServerMonitor& monitor,
   }
   json_.clear();
   times_.running = since_begin_us();
-  if (revives()) {
+  if (restores_processes()) {
     times_.supervisor = monitor.restore_times();
     spdlog::info(
         "recovered: unpacked in {:.1f} ms, files copied in {:.1f}, CRIU {:.1f}; all {:.1f}",

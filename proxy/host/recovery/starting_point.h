@@ -60,7 +60,7 @@ class StartingPoint {
 
   bool at_checkpoint() const noexcept { return !directory_.empty(); }
   // Whether the server's processes are restored; otherwise a new server starts.
-  bool revives() const noexcept { return at_checkpoint() && upper_.empty(); }
+  bool restores_processes() const noexcept { return at_checkpoint() && upper_.empty(); }
   // Whether it was to begin at a checkpoint but runs all inputs again.
   bool runs_all_again() const noexcept { return config_.restore && !at_checkpoint(); }
   // The position to begin at in the log; nullopt: the end that consensus finds.
@@ -76,7 +76,7 @@ class StartingPoint {
   // Entries of checkpoints that could not be unpacked or used.
   std::span<const Index> unusable() const noexcept { return unusable_; }
   // Whether there is a distrusted checkpoint after the position at which the replica was to begin.
-  bool left_one_out() const;
+  bool skipped_distrusted() const;
   // The own log begins after that position, and no replica has a server.  The next process begins
   // after it, at a distrusted checkpoint if there is no other.
   void log_gone() const;

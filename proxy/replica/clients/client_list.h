@@ -41,9 +41,9 @@ struct MoveState {
   bool told = true;  // the log contains all that was put
   // While the client is probed for what it has.
   ClientSocket asked;
-  std::uint64_t asked_behind = 0;  // position in the output
-  std::uint32_t heard = 0;         // segments that answered the probe
-  std::int64_t heard_ns = 0;       // when the last answer arrived
+  std::uint64_t probe_position = 0;  // position in the output
+  std::uint32_t heard = 0;           // segments that answered the probe
+  std::int64_t heard_ns = 0;         // when the last answer arrived
 };
 
 // A connection, and what its leader waits for.  Its events are edge-triggered: bytes that are not

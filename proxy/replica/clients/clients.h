@@ -198,7 +198,7 @@ class Clients {
   // it.
   void reset_unless_known(ConnId conn);
   // Resets all clients.  REQUIRES: leading().
-  void reset_all_unheard();
+  void reset_all_unknown();
 
   // --- of a virtual address (ClientMoves)
   void hold_output(bool on);
@@ -258,7 +258,7 @@ class Clients {
   void write_done(Client& client, std::size_t queued_before, bool done);
   bool write_out(Client& client, const OutputHeader& header, Pieces pieces, bool last);
   bool write_urgent(Client& client, const OutputHeader& header, Pieces pieces);
-  void tell_put(const Client& client);
+  void publish_put(const Client& client);
   void forget(Client& client);
   void reset_slowest();
   void reset_all();

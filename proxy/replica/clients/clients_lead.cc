@@ -31,7 +31,7 @@ void Clients::follow() {
   update_accepting();
 }
 
-void Clients::reset_all_unheard() {
+void Clients::reset_all_unknown() {
   CRANE_ASSERT(leading_);
   counters_.reset_leader += clients_.size();
   clients_.for_each([this](Client& client) { client.reset(batch_, false); });
@@ -101,7 +101,7 @@ bool Clients::adopt(Client& client, ClientSocket socket) {
     client.readable = true;
     client.watch();
     client.watch_writing(client.queued() > 0);
-    tell_put(client);
+    publish_put(client);
     return true;
   }
   if (how == Connection::Adopted::kReset) ++counters_.last_reset;

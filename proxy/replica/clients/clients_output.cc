@@ -68,13 +68,13 @@ void Clients::write_done(Client& client, std::size_t queued_before, bool done) {
     if (client.finished()) forget(client);
     return;
   }
-  if (slots_ != nullptr) tell_put(client);
+  if (slots_ != nullptr) publish_put(client);
   if (moves_ != nullptr) moves_->written(client);
   client.watch_writing(!done && !holds_output_of(client));
   if (queued_ > options_.queued_bytes_max) reset_slowest();
 }
 
-void Clients::tell_put(const Client& client) {
+void Clients::publish_put(const Client& client) {
   const bool early = mutant_ == ClientMutant::kTellEarly;
   act(client_actions::SetPut{client.slot, client.put() + (early ? client.queued() : 0)});
 }

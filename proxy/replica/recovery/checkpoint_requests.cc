@@ -121,7 +121,7 @@ void CheckpointRequests::proposed(const Proposed& result, const Facts& facts, Ac
   }
 }
 
-void CheckpointRequests::ask_if_wanted(const Facts& facts, ActionList& out) {
+void CheckpointRequests::request_if_needed(const Facts& facts, ActionList& out) {
   if (!rules_.wanted || !rules_.wanted_not.empty() || schedule_.under_way()) return;
   ask({Reason::kCraneRun}, std::nullopt, facts, out);
 }

@@ -42,7 +42,7 @@ class CheckpointRequests {
   }
   // Requests one for crane-run, on behalf of a replica that waits for one; not if its operator
   // wants none.
-  void ask_if_wanted(const Facts& facts, ActionList& out);
+  void request_if_needed(const Facts& facts, ActionList& out);
   // The result of the last request.
   void proposed(const Proposed& result, const Facts& facts, ActionList& out);
   // Called while this replica serves.  `full`: inputs wait for a checkpoint.

@@ -10,7 +10,7 @@ namespace crane::replica {
 namespace {
 
 // No checkpoint is expected from a server that is this late.
-constexpr std::int64_t kStandsMs = 2'000;
+constexpr std::int64_t kStalledMs = 2'000;
 
 }  // namespace
 
@@ -218,8 +218,8 @@ void Recovery::on(const CheckpointWanted& event, const Facts& facts) {
   requests_.ask(event.of, facts, out_);
 }
 
-void Recovery::on(const CheckpointHelps&, const Facts& facts) {
-  requests_.ask_if_wanted(facts, out_);
+void Recovery::on(const CheckpointSuggested&, const Facts& facts) {
+  requests_.request_if_needed(facts, out_);
 }
 
 void Recovery::on(const Lacked& event, const Facts& facts) {
@@ -259,7 +259,7 @@ bool Recovery::followers_stand(const Facts& facts) const {
     if (!m.votes() || !m.connected || m.id == facts.leader) return true;
     if (!m.report) return false;
     const ServerReport& r = *m.report;
-    return r.acceptor_only || (!r.recovers && !r.held && r.lag_ms >= kStandsMs);
+    return r.acceptor_only || (!r.recovers && !r.held && r.lag_ms >= kStalledMs);
   });
 }
 

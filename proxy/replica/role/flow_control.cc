@@ -53,7 +53,7 @@ bool ProgressReport::due(Index applied, std::int64_t now_ns) noexcept {
   near_ns_ = 0;
   const bool stands = applied == reported_;
   if (now_ns - reported_ns_ < (stands ? kRepeatNs : kTellNs)) return false;
-  if (stands && now_ns - moved_ns_ > kStandsNs) return false;
+  if (stands && now_ns - moved_ns_ > kStalledNs) return false;
   reported_ = applied;
   reported_ns_ = now_ns;
   reported_late_ = true;
@@ -62,7 +62,7 @@ bool ProgressReport::due(Index applied, std::int64_t now_ns) noexcept {
 
 std::int64_t ProgressReport::again_ns(std::int64_t now_ns) const noexcept {
   const std::int64_t again = reported_ns_ + kRepeatNs;
-  const bool repeats = reported_late_ && again > now_ns && again <= moved_ns_ + kStandsNs;
+  const bool repeats = reported_late_ && again > now_ns && again <= moved_ns_ + kStalledNs;
   return repeats ? again : std::numeric_limits<std::int64_t>::max();
 }
 
@@ -109,7 +109,7 @@ FollowerLag FlowControl::lag_of(ReplicaId who, std::int64_t now_ns) const noexce
   return {own - f.said.applied, trail_.since(Index{f.said.applied})};
 }
 
-bool FlowControl::anybody_late(std::int64_t now_ns) const noexcept {
+bool FlowControl::has_late_follower(std::int64_t now_ns) const noexcept {
   if (heard_ns_ == 0 || now_ns - heard_ns_ > kHeardNs) return false;
   return std::any_of(followers_.begin(), followers_.end(),
                      [&](const Follower& f) { return late(f, now_ns); });

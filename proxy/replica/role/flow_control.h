@@ -19,7 +19,7 @@
 // of the rate from before it returned.
 //
 // A follower that reports nothing counts as near.  It is idle, stopped, takes a checkpoint, or has
-// worked on one entry for longer than kStandsNs; waiting for it would not help.
+// worked on one entry for longer than kStalledNs; waiting for it would not help.
 //
 // Pure.  Threads: one object, one thread.
 // INVARIANT FLOW-1  Clients and the leader's server wait only for followers that reported within
@@ -109,7 +109,7 @@ class FlowControl {
   void heard(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept;
   // According to its last report; zero for a follower that counts as near.
   FollowerLag lag_of(ReplicaId who, std::int64_t now_ns) const noexcept;
-  bool anybody_late(std::int64_t now_ns) const noexcept;
+  bool has_late_follower(std::int64_t now_ns) const noexcept;
   // Whether clients wait now.  `others`: the other connected voters; `needed`: how many of them
   // make a majority together with the leader.
   bool holds(std::span<const ReplicaId> others, std::size_t needed,

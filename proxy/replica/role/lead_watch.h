@@ -72,7 +72,7 @@ class LeadWatch {
 
   // `voters`: those of may_take_lead(); not needed before an entry is kAskAfterNs old.
   Next step(const Inputs& seen, std::span<const ReplicaId> voters, std::int64_t now_ns) noexcept;
-  void heard(ReplicaId from, const StandingMessage& answer, std::int64_t now_ns) noexcept;
+  void heard(ReplicaId from, const ServerPlaceMessage& answer, std::int64_t now_ns) noexcept;
   // True if the hand-over that step() chose is postponed because this replica's server waits for
   // its disk.
   bool waits_for_disk(std::int64_t now_ns) noexcept {

@@ -21,8 +21,8 @@ ClientPacing::Next ClientPacing::step(const Inputs& seen, std::int64_t now_ns) n
   const bool under = outstanding < kPipelineEntries / 2 && bytes < kPipelineBytes / 2;
   if (seen.leads) flow_.applied(seen.applied, now_ns);
   // A majority's servers must be near the leader's (FLOW-1).
-  const bool waits =
-      seen.leads && flow_.anybody_late(now_ns) && flow_.holds(seen.others, seen.voters / 2, now_ns);
+  const bool waits = seen.leads && flow_.has_late_follower(now_ns) &&
+                     flow_.holds(seen.others, seen.voters / 2, now_ns);
   const bool free = under && !seen.busy && !seen.full && !waits;
   Next next;
   next.pause = seen.paused ? !free : over || seen.busy || seen.full || waits;

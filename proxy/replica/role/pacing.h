@@ -31,7 +31,7 @@ class ClientPacing {
     Index applied{};
     Index proposed{};
     std::uint64_t waiting_bytes = 0;  // committed, and not admitted by this replica's server
-    // Needed only while anybody_late().
+    // Needed only while has_late_follower().
     std::span<const ReplicaId> others;  // connected voters without this replica
     std::size_t voters = 0;
   };
@@ -50,7 +50,9 @@ class ClientPacing {
   FollowerLag lag_of(ReplicaId who, std::int64_t now_ns) const noexcept {
     return flow_.lag_of(who, now_ns);
   }
-  bool anybody_late(std::int64_t now_ns) const noexcept { return flow_.anybody_late(now_ns); }
+  bool has_late_follower(std::int64_t now_ns) const noexcept {
+    return flow_.has_late_follower(now_ns);
+  }
   Next step(const Inputs& seen, std::int64_t now_ns) noexcept;
   // The leader waits for followers (FLOW-1).
   bool waits() const noexcept { return since_ns_ != 0; }

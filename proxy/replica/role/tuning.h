@@ -13,11 +13,11 @@ inline constexpr std::uint64_t kPipelineBytes = 8U << 20;
 // Flow control (flow_control.h).  The largest limit that --lag accepts.
 inline constexpr std::int64_t kLagMostNs = 2'000'000'000;
 // A follower that is kLateNs late reports it: every kTellNs while it moves, every kRepeatNs while
-// it does not, for kStandsNs at most.  A report is valid for kHeardNs.
+// it does not, for kStalledNs at most.  A report is valid for kHeardNs.
 inline constexpr std::int64_t kLateNs = 20'000'000;
 inline constexpr std::int64_t kTellNs = 10'000'000;
 inline constexpr std::int64_t kRepeatNs = 40'000'000;
-inline constexpr std::int64_t kStandsNs = 1'000'000'000;
+inline constexpr std::int64_t kStalledNs = 1'000'000'000;
 inline constexpr std::int64_t kHeardNs = 100'000'000;
 inline constexpr std::int64_t kTrailStepNs = 4'000'000;  // between the steps of a Trail
 // A recovering follower is helped from kHelpAfterNs after its first report, for kHelpNs.  The

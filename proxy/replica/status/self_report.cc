@@ -16,7 +16,7 @@ bool SelfReport::must_write(const Glance& glance, std::int64_t now_ns) {
   return true;
 }
 
-bool SelfReport::must_tell(const Glance& glance, std::int64_t now_ns) {
+bool SelfReport::must_report(const Glance& glance, std::int64_t now_ns) {
   const ReportedState told{glance.role,          glance.view,    glance.answering,
                            glance.takes_clients, glance.no_room, glance.server_pid,
                            not_serving_};
@@ -93,8 +93,8 @@ control::ReplicaView seen_as(const consensus::MemberStatus& member, const PeerVi
                                                                   : Member::kOther;
   one.seen = !member.connected ? (peer.was_there ? Contact::kGone : Contact::kNotYet)
              : peer.silent     ? Contact::kSilent
-             : peer.told       ? Contact::kTold
-                               : Contact::kNotTold;
+             : peer.told       ? Contact::kReported
+                               : Contact::kNotReported;
   one.gets_log = leads ? member.streaming : peer.gets_log;
   if (peer.told) one.told = *peer.told;
   one.told.needs_checkpoint = one.told.needs_checkpoint || member.needs_checkpoint;
@@ -117,7 +117,7 @@ control::GroupView seen_by(const KnownMembers& known,
         seen_as(m, peer == peers.end() ? PeerView{} : peer->second, known.leads));
     if (m.id != known.self) continue;
     control::ReplicaView& own = group.replicas.back();
-    own.seen = control::ReplicaView::Contact::kTold;
+    own.seen = control::ReplicaView::Contact::kReported;
     own.told = known.own;
     own.gets_log = known.leads || known.gets_log;
   }

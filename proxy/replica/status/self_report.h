@@ -63,7 +63,7 @@ class SelfReport {
   // True: look at the server; looked() follows.
   bool must_look(std::int64_t now_ns) const noexcept { return serving_.is_due(now_ns); }
   // True: the others must be informed; tell() follows.
-  bool must_tell(const Glance& glance, std::int64_t now_ns);
+  bool must_report(const Glance& glance, std::int64_t now_ns);
   std::int64_t due_ns() const noexcept {
     return std::min({write_at_ns_, notes_.due_ns(), tell_at_ns_, look_at_ns_});
   }

@@ -445,7 +445,7 @@ void ModelReplica::ask_standing(std::span<const ReplicaId> voters) {
   for (const ReplicaId to : voters) {
     const ModelReplica& other = world_.replica(value(to));
     if (!other.up() || !other.has_server()) continue;
-    StandingMessage answer;
+    ServerPlaceMessage answer;
     answer.answers = 1;
     answer.applied = other.applied();
     answer.clock = other.ran();

@@ -118,7 +118,7 @@ void ModelSupervisor::carry_out(const supervise::StartNode& action) {
 }
 
 void ModelSupervisor::carry_out(const supervise::AskCheckpoint& action) {
-  world_.replica(static_cast<unsigned>(action.leader)).hear(CheckpointHelps{});
+  world_.replica(static_cast<unsigned>(action.leader)).hear(CheckpointSuggested{});
 }
 
 void ModelSupervisor::carry_out(const supervise::LookForCheckpoint& action) {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kLeaderNs = 1'000 * kMs, kServedNs = 40'000 * kMs, kWholeNs = 180'000 * kMs;
 // Two looks of crane-ctl while leadership changes; the cost of a loss that status allowed,
 // including an election.
-constexpr std::int64_t kHonestNs = 500 * kMs, kLossNs = 500 * kMs, kStandsNs = 1'000 * kMs;
+constexpr std::int64_t kHonestNs = 500 * kMs, kLossNs = 500 * kMs, kStalledNs = 1'000 * kMs;
 // crane-run waits for the other servers' ends (kExitTimeoutMs); stopped hosts and nodes return.
 constexpr std::int64_t kExitNs = 60'000 * kMs;
 constexpr std::int64_t kNearNs = 2'000 * kMs;
@@ -152,7 +152,7 @@ control::Verdict ReplicaWorld::status() const {
     seen.replica = static_cast<int>(id);
     seen.member =
         a.votes ? control::ReplicaView::Member::kVoter : control::ReplicaView::Member::kReturning;
-    seen.seen = r.up()                       ? control::ReplicaView::Contact::kTold
+    seen.seen = r.up()                       ? control::ReplicaView::Contact::kReported
                 : r.life() == Life::kStopped ? control::ReplicaView::Contact::kSilent
                                              : control::ReplicaView::Contact::kGone;
     seen.connected = a.connected();
@@ -198,9 +198,9 @@ void ReplicaWorld::check_waits() {
     violate("COSTLESS: a loss that status allowed costs clients too long; " + describe());
   }
   if (!waits || changes || now_ns_ >= std::max(slow_until_ns_, stood_until_ns_)) stands_ns_ = 0;
-  if (full || stands_ns_ == 0 || now_ns_ - stands_ns_ <= kStandsNs) return;
+  if (full || stands_ns_ == 0 || now_ns_ - stands_ns_ <= kStalledNs) return;
   const std::int64_t late_ns = leader == kNone ? 0 : replicas_[leader]->behind_ns();
-  if (late_ns > kStandsNs || now_ns_ - answered_ns_ > kStandsNs) {
+  if (late_ns > kStalledNs || now_ns_ - answered_ns_ > kStalledNs) {
     violate("STANDS: a leader's stopped server costs clients too long; " + describe());
   }
 }

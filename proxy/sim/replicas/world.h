@@ -22,7 +22,7 @@
 //   FIN       a client receives the end only if the server or the client has ended the connection
 //   RESET     a client is reset only by a replica that began too late to continue (hosts: by any)
 //   COSTLESS  a loss that status allowed costs clients kLossNs at most
-//   STANDS    a leader's server that is stopped or starved costs clients at most kStandsNs
+//   STANDS    a leader's server that is stopped or starved costs clients at most kStalledNs
 //             while the others' run
 //   LAST      no replica is elected whose server is missing or far behind, if a better one could be
 //   LEADER    soon after the last fault there is a leader
@@ -156,7 +156,7 @@ class ReplicaWorld {
   void replica_leaves(unsigned id);
   void server_runs(unsigned id);
   void refusal_said(unsigned id, const std::string& why);
-  // How a node on its own host begins (choose_begin() in proxy/host).
+  // How a node on its own host begins (choose_starting_point() in proxy/host).
   BeginRules rules_on_host(unsigned id) const;
   // From another host; nullopt: none has any, and those that are present learned that it is
   // missing.

@@ -313,7 +313,7 @@ int take_source(const Request& request, Source& source, Data needed) {
   return kNoSuchCheckpoint;
 }
 
-Result<std::uint64_t> tell_data(const Source& source, checkpoint::TreeSink& sink) {
+Result<std::uint64_t> send_data(const Source& source, checkpoint::TreeSink& sink) {
   checkpoint::SelectedDirectories selected(source.data, sink);
   for (const checkpoint::PackedFile& file : source.listed.manifest.files) {
     if (file.part() != "upper") continue;

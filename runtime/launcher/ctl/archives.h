@@ -70,7 +70,7 @@ int take_source(const Request& request, Source& source, Data data);
 int newest_source(const Request& request, Source& source, Data data, const std::string& log_id);
 // Sends the lasting directories to `sink`, one tree each.  Returns the number of sockets left out.
 // Fails with kDamaged, also if a directory is missing.
-Result<std::uint64_t> tell_data(const Source& source, checkpoint::TreeSink& sink);
+Result<std::uint64_t> send_data(const Source& source, checkpoint::TreeSink& sink);
 
 // <dir>/.NAME.new-PID, which becomes <dir>/NAME when it is complete and is removed otherwise.
 // begin() removes such directories of the same NAME that killed processes left.

@@ -142,7 +142,7 @@ std::string files_text(const Request& request, const std::string& group, const J
     divergences += control::number_in(row, "divergences");
   }
   const std::string record = request.home_of(group) + "/" + setup::kFilesRecord;
-  const auto held = checkpoint::held_files(record, running.files);
+  const auto held = checkpoint::recorded_files(record, running.files);
   if (!held.ok()) return {};
   std::string text;
   if (!checkpoint::is_current(held.value())) {

@@ -37,7 +37,7 @@ Outcome write_archive(const Source& source, const About& about, NewFile& file,
   if (!fd) return fd.error();
   ArchiveWriter writer(std::move(fd).value(), file.shown());
   if (auto told = writer.head(kExportHead, text_of(about, kExportHead)); !told) return told;
-  if (auto told = tell_data(source, writer); !told) return told.error();
+  if (auto told = send_data(source, writer); !told) return told.error();
   if (auto ended = writer.finish(!file.is_stdout()); !ended) return ended;
   bytes = writer.bytes();
   return file.name_it();
@@ -49,7 +49,7 @@ Outcome write_directory(const Source& source, const About& about, const std::str
   if (auto begun = fresh.begin(); !begun) return begun;
   Extractor out(fresh.path());
   NumberedTrees numbered(trees_of(about.data), path, out);
-  if (auto told = tell_data(source, numbered); !told) return told.error();
+  if (auto told = send_data(source, numbered); !told) return told.error();
   for (std::size_t i = 0; i < about.data.size(); ++i) {
     std::error_code failed;
     const std::string to = fresh.path() + about.data[i];
@@ -106,7 +106,7 @@ int export_data(const Request& request) {
   if (const int bad = take_source(request, source, Data::kNeeded); bad != 0) return bad;
   // A first pass writes nothing: it checks the pack and computes the digest.
   ContentDigest content;
-  const auto sockets = tell_data(source, content);
+  const auto sockets = send_data(source, content);
   if (!sockets) return say_error(sockets.error());
   About about = about_of(source.listed, source.data);
   about.digest = content.finish();

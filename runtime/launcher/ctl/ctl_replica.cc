@@ -125,7 +125,7 @@ int drain(const Request& request, const std::string& group, int replica, Starter
     const bool ended = node <= 0 || has_ended(node);
     if (state == "drained" && ended) return 0;
     if (state == "node is gone" && !asked) {
-      return refuse(group, name_of(replica) + " does not run; " + way_back(starter, replica));
+      return refuse(group, name_of(replica) + " does not run; " + resume_hint(starter, replica));
     }
     if (asked && state == "ok" && static_cast<pid_t>(number_in(row, "pid")) != node) {
       return refuse(group, name_of(replica) +
@@ -237,7 +237,7 @@ RequestResult ask_to_start(const Request& request, const std::string& group, int
   }
   return {kRefused, "refused: " + group + ": " + name_of(replica) +
                         " does not run, and no program on this machine starts its node; " +
-                        way_back(Starter::kNone, replica)};
+                        resume_hint(Starter::kNone, replica)};
 }
 
 int bring_back(const Request& request, const std::string& group, int replica, Starter starter,
@@ -423,7 +423,7 @@ int drain_replica(const Request& request) {
     if (const int bad = choose_here(request, group); bad != 0) return bad;
     if (const int bad = drain(request, group, replica, starter); bad != 0) return bad;
   }
-  print(name_of(replica) + " is drained; " + way_back(starter, replica) + "\n");
+  print(name_of(replica) + " is drained; " + resume_hint(starter, replica) + "\n");
   return 0;
 }
 

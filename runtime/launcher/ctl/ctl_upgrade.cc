@@ -66,7 +66,7 @@ Outcome choose_files(const std::string& record, std::size_t now, std::size_t& ne
                      std::string& changed) {
   next = now;
   if (access(record.c_str(), F_OK) != 0) return Done{};  // no container: servers read live files
-  const auto before = checkpoint::held_files(record, now);
+  const auto before = checkpoint::recorded_files(record, now);
   const auto found = checkpoint::next_files(record, now);
   if (!found.ok()) return found.error();
   next = found.value().generation;

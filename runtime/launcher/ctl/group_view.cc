@@ -42,7 +42,7 @@ namespace {
 ReplicaView::Contact seen_by_reply(Reply reply) {
   switch (reply) {
     case Reply::kAnswer:
-      return ReplicaView::Contact::kTold;
+      return ReplicaView::Contact::kReported;
     case Reply::kAbsent:
       return ReplicaView::Contact::kGone;
     case Reply::kDenied:
@@ -86,17 +86,17 @@ ReplicaView one_seen(int replica, const std::map<int, NodeAnswer>& answers, cons
     one.seen = seen_by_reply(own->second.reply);
     one.connected = connected;
   } else {
-    one.seen = peer.empty()                       ? ReplicaView::Contact::kNotTold
+    one.seen = peer.empty()                       ? ReplicaView::Contact::kNotReported
                : !connected                       ? control::flag_in(peer, "was_there", true)
                                                         ? ReplicaView::Contact::kGone
                                                         : ReplicaView::Contact::kNotYet
                : control::flag_in(peer, "silent") ? ReplicaView::Contact::kSilent
-                                                  : ReplicaView::Contact::kTold;
+                                                  : ReplicaView::Contact::kReported;
   }
   one.gets_log = control::flag_in(peer, "streaming", true);
-  if (one.seen != ReplicaView::Contact::kTold) return one;
+  if (one.seen != ReplicaView::Contact::kReported) return one;
   const auto told = control::readiness_in(here ? own->second.status : peer);
-  if (!told) one.seen = ReplicaView::Contact::kNotTold;
+  if (!told) one.seen = ReplicaView::Contact::kNotReported;
   one.told = told.value_or(control::Readiness{});
   const bool needs = control::flag_in(peer, "needs_checkpoint");
   one.told.needs_checkpoint = one.told.needs_checkpoint || needs;

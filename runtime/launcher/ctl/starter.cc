@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 constexpr int kAskMs = 2'000;
 
-std::string door_of(const Request& request, const std::string& group, int replica) {
+std::string agent_socket_of(const Request& request, const std::string& group, int replica) {
   return request.home_of(group) + "/h" + std::to_string(replica) + "/" + kAgentSocket;
 }
 
@@ -34,7 +34,7 @@ bool is_here(const Request& request, const std::string& group, int replica) {
 RequestResult ask_agent(const Request& request, const std::string& group, int replica,
                         const Json& what) {
   std::string text;
-  const Reply reply = ask_node(door_of(request, group, replica), what.dump(), kAskMs, text);
+  const Reply reply = ask_node(agent_socket_of(request, group, replica), what.dump(), kAskMs, text);
   if (reply != Reply::kAnswer) {
     return {kRefused,
             "no answer: " + group + ": the agent of replica " + std::to_string(replica) +
@@ -58,7 +58,7 @@ bool is_unsupervised(const std::string& dir, const std::string& group) {
   return access((home + "/running.json").c_str(), F_OK) == 0 && !setup::is_held(home);
 }
 
-std::string way_back(Starter starter, int replica) {
+std::string resume_hint(Starter starter, int replica) {
   const std::string number = std::to_string(replica);
   return starter != Starter::kNone
              ? "crane-ctl replica resume " + number + " brings it back"

@@ -25,6 +25,6 @@ RequestResult ask_crane_run(const Request& request, const std::string& group,
 // Whether crane-run started the group and no crane-run supervises it now.
 bool is_unsupervised(const std::string& dir, const std::string& group);
 // A sentence that explains how to bring the replica back.
-std::string way_back(Starter starter, int replica);
+std::string resume_hint(Starter starter, int replica);
 
 }  // namespace crane::launcher

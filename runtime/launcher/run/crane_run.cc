@@ -46,7 +46,7 @@ Outcome choose_profile(const Options& options, const std::string& program, Profi
 }
 
 // crane-run's own work can wait: it must not take the processor from nodes that elect a leader.
-void give_way() {
+void lower_priority() {
   const sched_param none{};
   (void)sched_setscheduler(0, SCHED_BATCH, &none);
 }
@@ -105,7 +105,7 @@ Outcome hold_machine_files(const Options& options, const std::string& directory)
   const std::string record = directory + "/" + kFilesRecord;
   if (options.force_new_group) unlink(record.c_str());
   const std::int64_t begun = crane::monotonic_ns();
-  const auto held = crane::checkpoint::hold_files(record, 0);
+  const auto held = crane::checkpoint::ensure_files(record, 0);
   if (!held.ok()) {
     return failure(Status::kDirectory, "cannot keep the state of this machine's files", record,
                    held.error().message(), "make room, or run without containers");
@@ -145,7 +145,7 @@ int run_new(const Options& options, const Found& found) {
   if (!options.analysis.empty()) {
     if (auto p = make_analysis_directory(options.analysis_dir); !p) return fail(p.error());
   }
-  give_way();
+  lower_priority();
   Lasting lasting(options, directories);
   if (auto p = lasting.open(); !p) return fail(p.error());
   GroupRecord record = new_record(options);
@@ -153,18 +153,18 @@ int run_new(const Options& options, const Found& found) {
   record.secret = lasting.secret();
   Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
   const int status = group.run();
-  finish_said();
+  finish_messages();
   return status;
 }
 
 int go_on(const Options& options, const Found& found, const GroupRecord& record, bool ends) {
   GroupDirectories directories;
   if (auto p = directories.take_over(options.place()); !p) return fail(p.error());
-  give_way();
+  lower_priority();
   const Lasting lasting(options, directories);
   Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
   const int status = group.take_over(ends);
-  finish_said();
+  finish_messages();
   return status;
 }
 
@@ -184,7 +184,7 @@ int stop_group(Options options) {
   Outcome problem = Done{};
   std::vector<const char*> words{"crane-run"};
   for (const auto& word : remains.record->words) words.push_back(word.c_str());
-  take_surroundings(*remains.record);
+  restore_environment(*remains.record);
   if (parse_options(static_cast<int>(words.size()), words.data(), first, problem) != Parsed::kRun) {
     return fail(problem.error());
   }
@@ -233,7 +233,7 @@ int main(int argc, char** argv) {
   // A group whose data last continues from its disk if none of its nodes lives.
   const bool from_disk = options.lasts() && remains.living == 0;
   const bool fresh = !remains.record || options.force_new_group || from_disk;
-  if (!fresh) take_surroundings(*remains.record);
+  if (!fresh) restore_environment(*remains.record);
   if (auto p = find_all(options, found); !p) return fail(p.error());
   if (options.dry_run && fresh) return show_plan(options, found, remains, fresh);
   if (fresh) return run_new(options, found);

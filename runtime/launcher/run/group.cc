@@ -115,7 +115,7 @@ int Group::conclude() {
   end_analysis();
   const Outcome& problem = supervisor_.problem();
   if (problem.ok()) {
-    end_for_good();
+    remove_group();
     return supervisor_.status();
   }
   say(problem.error().text, setup::Level::kError);
@@ -123,16 +123,16 @@ int Group::conclude() {
   // to find unhooked calls.  Neither holds data that matters.
   const bool heard = status_of(problem) != Status::kPortTaken || !listeners_.sockets().empty();
   if (supervisor_.has_served() && heard && status_of(problem) != Status::kUnhooked) {
-    say_what_stays();
+    report_kept_data();
   } else {
     directories_.keep_logs();
-    end_for_good();
+    remove_group();
   }
   return problem.error().exit_status;
 }
 
 // Ends a group that has nothing to continue with.
-void Group::end_for_good() {
+void Group::remove_group() {
   unsaved_.end(directories_.dir(), options_.places());
   remove_record(directories_.dir());
   if (directories_.keeps_logs()) say("its logs and checkpoints stay in " + directories_.dir());
@@ -148,7 +148,7 @@ void Group::finish_output() {
 }
 
 // A group that fails keeps its data; names them and the command that continues with them.
-void Group::say_what_stays() {
+void Group::report_kept_data() {
   directories_.keep_all();
   write_state();
   say("the group's data stay in " + directories_.dir() + " and " + directories_.shm_dir() +
@@ -166,7 +166,7 @@ void Group::serve() {
                             {agent_socket_.fd(), POLLIN, 0},
                             {unsaved_.fd(), POLLIN, 0},
                             {output_.waits() ? STDOUT_FILENO : -1, POLLOUT, 0},
-                            {setup::said_waits() ? STDERR_FILENO : -1, POLLOUT, 0}};
+                            {setup::has_kept_messages() ? STDERR_FILENO : -1, POLLOUT, 0}};
     for (const auto& replica : replicas_) {
       const bool writes = replica.outbox.waits() && !replica.outbox.refused();
       fds.push_back({replica.channel, static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0});
@@ -189,7 +189,7 @@ void Group::serve() {
     for (auto& replica : replicas_) flush(replica);
     look_for_adoption();
     if (fds[1].revents != 0 || fds[4].revents != 0) output_.show();
-    if (fds[5].revents != 0) setup::flush_said();
+    if (fds[5].revents != 0) setup::flush_messages();
     if (fds[3].revents != 0) unsaved_.look();
     for (auto& replica : replicas_) hear(replica);
     look_at_adopted();

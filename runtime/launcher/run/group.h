@@ -75,9 +75,9 @@ class Group {
     int channel = -1;
     control::Outbox outbox;   // messages to its node, which may be stopped
     bool introduces = false;  // the node answered, but has yet to hand over all its sockets
-    std::vector<control::Message> asks_to_listen;  // requests that wait for sockets (ADOPT-1)
-    std::int64_t heard_of_ms = 0;                  // time of the last attempt at a silent node
-    pid_t unheard_pid = -1;                        // node's pid, from the previous crane-run
+    std::vector<control::Message> pending_listens;  // requests that wait for sockets (ADOPT-1)
+    std::int64_t heard_of_ms = 0;                   // time of the last attempt at a silent node
+    pid_t recorded_pid = -1;                        // node's pid, from the previous crane-run
   };
 
   void step(supervise::Event event);
@@ -116,8 +116,8 @@ class Group {
   void open_signals();
   int conclude();
   void finish_output();
-  void end_for_good();
-  void say_what_stays();
+  void remove_group();
+  void report_kept_data();
   // group_channel.cc
   void hear(Replica& replica);
   void open_channel(Replica& replica, int channel);

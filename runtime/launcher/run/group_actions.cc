@@ -78,7 +78,7 @@ Outcome Group::start_node(Replica& replica, const supervise::Plan& plan) {
   }
   replica.server = -1;
   replica.introduces = false;
-  replica.asks_to_listen.clear();
+  replica.pending_listens.clear();
   output_.watch(replica.number, home + "/server.log");
   detail("replica " + std::to_string(replica.number) + ": node " + std::to_string(replica.node));
   return Done{};
@@ -93,7 +93,7 @@ void Group::kill_node(const Replica& replica, int signal) {
     syscall(SYS_pidfd_send_signal, replica.pidfd, signal, nullptr, 0);
   } else if (replica.node > 0) {
     kill(replica.node, signal);
-  } else if (const pid_t pid = replica.unheard_pid; pid > 0) {
+  } else if (const pid_t pid = replica.recorded_pid; pid > 0) {
     std::string name;
     std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> std::ws, name);
     const bool ours = name == "crane-node" && node_lives(directories_.shm_dir(), replica.number);

@@ -135,7 +135,7 @@ void Group::on_listen(Replica& replica, const control::Message& asked) {
   if (!listeners_.publishes(place.port)) return keep_inside(replica, place);
   const Place key = listeners_.key_of(place);
   if (waits_for_sockets() && listeners_.sockets().count(key) == 0) {
-    replica.asks_to_listen.push_back(asked);
+    replica.pending_listens.push_back(asked);
     return;
   }
   // One of the server's addresses was refused and that ended the group: ignore the others.
@@ -146,7 +146,7 @@ void Group::on_listen(Replica& replica, const control::Message& asked) {
   const Outcome opened =
       listeners_.open({place, asked.number<int>("backlog"), for_bind}, fd, fresh);
   if (!opened && fd == -EADDRINUSE && listeners_.waits_for_own(place)) {
-    replica.asks_to_listen.push_back(asked);  // until the leader's node closes that socket
+    replica.pending_listens.push_back(asked);  // until the leader's node closes that socket
     return;
   }
   if (!opened) return refuse_to_listen(replica, place, for_bind, opened.error(), -fd);

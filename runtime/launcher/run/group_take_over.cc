@@ -52,7 +52,7 @@ std::vector<supervise::Found> Group::find_nodes() {
     found.member = control::flag_in(row, "member", found.member);
     found.votes = control::flag_in(row, "votes", found.votes);
     const std::uint64_t pid = control::number_in(row, "node_pid");
-    at(number).unheard_pid = pid > 0 && pid <= INT_MAX ? static_cast<pid_t>(pid) : -1;
+    at(number).recorded_pid = pid > 0 && pid <= INT_MAX ? static_cast<pid_t>(pid) : -1;
   }
   for (supervise::Found& found : all) {
     const std::string home = home_of(found.replica);
@@ -94,7 +94,7 @@ bool Group::waits_for_sockets() const {
 void Group::answer_listens() {
   if (waits_for_sockets()) return;
   for (Replica& replica : replicas_) {
-    for (const control::Message& asked : std::exchange(replica.asks_to_listen, {})) {
+    for (const control::Message& asked : std::exchange(replica.pending_listens, {})) {
       if (replica.node >= 0) on_listen(replica, asked);
     }
   }

@@ -120,8 +120,8 @@ int device_control(Turn& turn, FileRecord& f, int fd, unsigned long command, lon
 }
 
 void set_told(FileRecord& f, int fd, bool on) noexcept {
-  if (!dmt::may_tell_owner(f.kind) || f.owner.is_told == on) return;
-  f.owner.is_told = on;
+  if (!dmt::may_tell_owner(f.kind) || f.owner.wants_signal == on) return;
+  f.owner.wants_signal = on;
   f.owner.fd = on ? fd : 0;
 }
 

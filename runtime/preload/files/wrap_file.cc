@@ -32,7 +32,7 @@ namespace crane::wrap {
 namespace {
 
 int status_flags(const FileRecord& f, int fd) noexcept {
-  const int ours = (f.nonblocking ? O_NONBLOCK : 0) | (f.owner.is_told ? O_ASYNC : 0);
+  const int ours = (f.nonblocking ? O_NONBLOCK : 0) | (f.owner.wants_signal ? O_ASYNC : 0);
   if (ops_of(f).shares_placeholder) return O_RDWR | ours;
   const long kernel = raw_syscall(SYS_fcntl, fd, F_GETFL);
   if (kernel < 0) return static_cast<int>(kernel);

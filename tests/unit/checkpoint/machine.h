@@ -41,7 +41,7 @@ struct Machine {
     fs::create_symlink("/usr/bin/server", root + "/etc/alternatives/editor");
   }
   checkpoint::GroupFiles hold(const std::string& group, std::size_t generation = 0) const {
-    const auto held = checkpoint::hold_files(record(group), generation, root);
+    const auto held = checkpoint::ensure_files(record(group), generation, root);
     REQUIRE(held.ok());
     return held.value();
   }

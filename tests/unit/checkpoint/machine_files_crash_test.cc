@@ -58,7 +58,7 @@ bool one_was_killed() {
 }
 
 bool holds(const Machine& m, const std::string& group) {
-  return hold_files(m.record(group), 0, m.root).ok();
+  return ensure_files(m.record(group), 0, m.root).ok();
 }
 
 // Whether a group's files match the machine's current ones.

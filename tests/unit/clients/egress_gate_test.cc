@@ -248,7 +248,7 @@ void resets_wait_for_the_take_over() {
 }
 
 // A packet of the client arrives just before its socket is made.
-void a_socket_that_is_not_there_yet_resets_nobody() {
+void missing_socket_sends_no_reset() {
   World w;
   w.leads();
   w.connects();
@@ -281,7 +281,7 @@ TEST_CASE("only permitted packets leave the virtual address", "[gate][GATE-1][GA
     a_host_without_a_quorum_is_silent();
     a_dead_process_is_silent();
     resets_wait_for_the_take_over();
-    a_socket_that_is_not_there_yet_resets_nobody();
+    missing_socket_sends_no_reset();
     other_ports_are_free();
   });
   if (!made || !missing.empty()) WARN("not tested, it needs: " << missing);

@@ -251,7 +251,7 @@ TEST_CASE("members: a removed leader continues for a moment, then hands over", "
   REQUIRE(g.change(0, Kind::kRemove, 0).ok());
   g.run_for(20 * kMs);
   CHECK(g.nodes[0].core->role() == Role::kLeader);
-  CHECK_FALSE(g.nodes[0].core->leads_on());
+  CHECK_FALSE(g.nodes[0].core->keeps_leading());
   CHECK(g.propose(0).ok());
   CHECK(g.nodes[0].core->backlog() == 0);
   g.run_for(100 * kMs);

@@ -21,7 +21,7 @@ GroupView whole(int count = 3) {
   for (int i = 0; i < count; ++i) {
     ReplicaView one;
     one.replica = i;
-    one.seen = Contact::kTold;
+    one.seen = Contact::kReported;
     one.told.runs = true;
     one.told.takes_clients = i == 0;
     group.replicas.push_back(one);
@@ -131,7 +131,7 @@ TEST_CASE("verdict: a replica that is away or unknown does not count", "[verdict
        "serving, 3 of 3, but not yet fault tolerant: replica 1 does not get the log yet; replica 2 "
        "does not get the log yet"},
       {"nothing is known of two",
-       [](GroupView& g) { g.replicas[1].seen = g.replicas[2].seen = Contact::kNotTold; },
+       [](GroupView& g) { g.replicas[1].seen = g.replicas[2].seen = Contact::kNotReported; },
        Health::kDegraded, true, 0,
        "serving, 3 of 3, but not yet fault tolerant: replica 1 has not reported its progress; "
        "replica "
@@ -175,7 +175,7 @@ TEST_CASE("verdict: groups of other sizes", "[verdict]") {
   check({"a learner that has told nothing",
          [](GroupView& g) {
            g.replicas[3].member = Member::kOther;
-           g.replicas[3].seen = Contact::kNotTold;
+           g.replicas[3].seen = Contact::kNotReported;
          },
          Health::kWell, true, 1, "serving, 3 of 3, fault tolerant"},
         whole(4));
@@ -224,7 +224,7 @@ TEST_CASE("verdict: a group serves if its leader reports that it takes clients",
        },
        Health::kNotServing, false, 0,
        "NOT SERVING: inputs wait: replica 0, which leads, has no room for them"},
-      {"it has not told", [](GroupView& g) { g.replicas[0].seen = Contact::kNotTold; },
+      {"it has not told", [](GroupView& g) { g.replicas[0].seen = Contact::kNotReported; },
        Health::kNotServing, false, 0, "replica 0 leads, but has not reported whether it serves"},
       {"it does not answer", [](GroupView& g) { g.replicas[0].seen = Contact::kSilent; },
        Health::kNoLeader, false, 0, "NOT SERVING: replica 0, which leads, does not answer"},
@@ -283,24 +283,24 @@ TEST_CASE("verdict: a leader without a server serves nothing", "[verdict][VOTES-
 }
 
 TEST_CASE("verdict: a group without a leader is starting, replays, or has no leader", "[verdict]") {
-  const auto nobody_leads = [](GroupView& g) {
+  const auto without_leader = [](GroupView& g) {
     g.leader = -1;
     g.replicas[0].told.takes_clients = false;
   };
   const auto all = [&](Contact seen) {
     return [=](GroupView& g) {
-      nobody_leads(g);
+      without_leader(g);
       for (ReplicaView& r : g.replicas) r.seen = seen;
     };
   };
   const Row kRows[] = {
-      {"it is gone", nobody_leads, Health::kNoLeader, false, 0, "NOT SERVING: no leader"},
+      {"it is gone", without_leader, Health::kNoLeader, false, 0, "NOT SERVING: no leader"},
       {"the nodes merely start", all(Contact::kStarts), Health::kStarting, false, 0,
        "starting: waits for replicas 0, 1, 2"},
       {"all are gone", all(Contact::kGone), Health::kNoLeader, false, 0, "NOT SERVING: no leader"},
       {"two replay after all were lost",
        [&](GroupView& g) {
-         nobody_leads(g);
+         without_leader(g);
          g.replicas[0].seen = Contact::kStarts;
          replays(g.replicas[1], 5, 100'000);
          replays(g.replicas[2], 40'000, 100'000, 150'000);
@@ -310,7 +310,7 @@ TEST_CASE("verdict: a group without a leader is starting, replays, or has no lea
        "not serving: replaying, 40,000 of 100,000 entries, 3 min left"},
       {"one starts, and the others do not come",
        [&](GroupView& g) {
-         nobody_leads(g);
+         without_leader(g);
          g.replicas[0].told.starts = true;
          for (int i : {1, 2}) g.replicas[i].seen = Contact::kNotYet;
          g.no_quorum = "no quorum: 1 of 3 replicas answer; clients wait";

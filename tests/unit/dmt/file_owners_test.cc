@@ -59,9 +59,9 @@ TEST_CASE_METHOD(Owned, "SIGIO reports that a file became ready or that more inp
 }
 
 TEST_CASE_METHOD(Owned, "an owner that did not request signals or has ended gets none", "[files]") {
-  owner().is_told = false;
+  owner().wants_signal = false;
   set_readiness(w, file, kIn, true);
-  owner().is_told = true;
+  owner().wants_signal = true;
   owner().id = kPid + 1;
   set_readiness(w, file, kIn, true);
   owner().kind = OwnerKind::kNoOwner;

@@ -32,7 +32,7 @@ void take_turn(World& world) {
     return world.w.scheduler.holder.compare_exchange_strong(idle, value(kNodeSlot));
   });
 }
-void lay_turn(World& world) { world.w.scheduler.holder.store(kHolderIdle); }
+void return_turn(World& world) { world.w.scheduler.holder.store(kHolderIdle); }
 
 std::string text_of(const World& world, const Blocker& r) {
   char text[120];
@@ -45,7 +45,7 @@ Blocker at_last(World& world, BlockerKind wanted) {
   take_turn(world);
   world.until("the expected blocker", [&] { return find_blocker(world.w).why == wanted; });
   const Blocker r = find_blocker(world.w);
-  lay_turn(world);
+  return_turn(world);
   return r;
 }
 
@@ -66,7 +66,7 @@ struct Server : World {
     take_turn(*this);
     signal(w, kObject, kAll);
     bubble(kPlenty);
-    lay_turn(*this);
+    return_turn(*this);
     drive();
   }
 };
@@ -130,7 +130,7 @@ TEST_CASE("no thread stops being quiescent while the node has the turn", "[rest]
     REQUIRE(is_quiescent(s.w));
   }
   CHECK(on.load() == 0);
-  lay_turn(s);
+  return_turn(s);
   s.end();
   CHECK(on.load() == 1);
 }
@@ -169,7 +169,7 @@ TEST_CASE("bytes of a connection that is not accepted prevent quiescence", "[res
         "a connection between processes of the server holds bytes and is not accepted");
   s.w.files[listener].listener.head = 0;
   CHECK(is_quiescent(s.w));
-  lay_turn(s);
+  return_turn(s);
   s.end();
 }
 
@@ -198,7 +198,7 @@ TEST_CASE("a thread in the application's code is not quiescent", "[rest]") {
   computes.store(false);
   s.until("it waits for the turn", [&] { return is_quiescent(s.w); });
   CHECK(text_of(s, find_blocker(s.w)) == "quiescent");
-  lay_turn(s);
+  return_turn(s);
   s.bubble(kPlenty);
   s.end();
 }
@@ -219,7 +219,7 @@ TEST_CASE("a thread in a call that the others do not wait for is not quiescent",
   CHECK(find_blocker(s.w).why == BlockerKind::kAwake);
   flushes.store(false);
   s.until("it is back", [&] { return is_quiescent(s.w); });
-  lay_turn(s);
+  return_turn(s);
   s.bubble(kPlenty);
   s.end();
 }
@@ -267,7 +267,7 @@ TEST_CASE("a slot whose thread has not arrived is not quiescent", "[rest]") {
   CHECK(find_blocker(s.w).why == BlockerKind::kAwake);
   release_slot(s.w, slot);
   CHECK(is_quiescent(s.w));
-  lay_turn(s);
+  return_turn(s);
   s.end();
 }
 
@@ -307,7 +307,7 @@ TEST_CASE("processes that begin, that exec, or that cannot be saved are not quie
         "process 50 has other threads but its first one has ended: such a process cannot be saved");
   end_process(s.w, child.process, 0);
   CHECK(is_quiescent(s.w));  // the rest of it belongs to the kernel
-  lay_turn(s);
+  return_turn(s);
   s.end();
 }
 
@@ -399,14 +399,14 @@ TEST_CASE("a thread that slept during a restore is notified once, before it cont
     const AttachBody body{value(detached), round};
     s.push(EntryType::kAttach, kPlenty, &body, sizeof body);
     s.time(late(static_cast<int>(round)) - kOrigin, kPlenty);
-    lay_turn(s);
+    return_turn(s);
     admit_from_node(s.w);
     at_last(s, BlockerKind::kNothing);
     for (const Told& t : of) CHECK(t.restores.load() == round);
     take_turn(s);
     signal(s.w, kObject + 1, kAll);
     s.bubble(kPlenty);
-    lay_turn(s);
+    return_turn(s);
     admit_from_node(s.w);
   }
   s.end();

@@ -136,7 +136,7 @@ struct Running {
     return !fs::exists(dir()) && !fs::exists("/dev/shm/crane." + options.name);
   }
   std::string said() const { return slurp(scratch + "/err"); }
-  bool has_said(const std::string& part) const { return said().find(part) != std::string::npos; }
+  bool has_logged(const std::string& part) const { return said().find(part) != std::string::npos; }
   std::string role(unsigned replica) const { return state()["replicas"][replica]["role"]; }
   // With FAKE_WORDS: replica k sends this to crane-run, after its earlier messages.
   void let_say(int k, const Json& message) const {
@@ -188,7 +188,7 @@ TEST_CASE("group: the server's exit status is passed through, and its log is men
           "[launcher]") {
   Running group(3, {"FAKE_EXIT=7"}, "exit");
   CHECK(group.wait() == 7);
-  CHECK(group.has_said("/server.log"));
+  CHECK(group.has_logged("/server.log"));
   CHECK(fs::exists(group.dir() + "/r0/server.log"));
   CHECK_FALSE(fs::exists("/dev/shm/crane." + group.options.name));
   CHECK(slurp(group.scratch + "/out") == "hello from the server\n");  // once, not three times
@@ -223,8 +223,8 @@ TEST_CASE("group: lost replicas are restarted, even a majority at once", "[launc
   REQUIRE(eventually([&] { return group.ready(); }));
   const pid_t first = group.node(1), second = group.node(0);
   kill(first, SIGKILL);
-  REQUIRE(eventually([&] { return group.has_said("the group goes on with 2 of 3 replicas"); }));
-  CHECK(group.has_said("killed by SIGKILL"));
+  REQUIRE(eventually([&] { return group.has_logged("the group goes on with 2 of 3 replicas"); }));
+  CHECK(group.has_logged("killed by SIGKILL"));
   REQUIRE(eventually([&] { return group.has_other_node(1, first); }));
   CHECK(group.configuration(1)["restore"] == true);
   CHECK(group.configuration(1)["may_begin"] == true);
@@ -238,7 +238,7 @@ TEST_CASE("group: lost replicas are restarted, even a majority at once", "[launc
   kill(group.pid, SIGCONT);
   REQUIRE(eventually([&] { return group.has_other_node(0, second); }));
   REQUIRE(eventually([&] { return group.has_other_node(1, third); }));
-  CHECK(group.has_said("the group waits: 1 of 3 replicas are left"));
+  CHECK(group.has_logged("the group waits: 1 of 3 replicas are left"));
   CHECK(group.configuration(0)["forget"] == false);
   kill(group.pid, SIGTERM);
   CHECK(group.wait() == 0);
@@ -256,7 +256,7 @@ TEST_CASE("group: a replica that is lost again and again is never given up", "[l
     REQUIRE(eventually([&] { return group.node(2) != node; }));
     if (i == 4) {  // while it waits, crane-run prints for how long
       CHECK(eventually(
-          [&] { return group.has_said("crane-ctl replica resume 2 starts it at once"); }));
+          [&] { return group.has_logged("crane-ctl replica resume 2 starts it at once"); }));
     }
     REQUIRE(eventually([&] { return group.node(2) > 0; }));
   }
@@ -277,7 +277,7 @@ TEST_CASE("group: it survives its crane-run, and the next one takes it over", "[
   kill(lost, SIGKILL);
   REQUIRE(eventually([&] { return !node_lives("/dev/shm/crane." + group.options.name, 2); }));
   group.start({"FAKE_PORT=" + std::to_string(port)});
-  REQUIRE(eventually([&] { return group.has_said("2 nodes run"); }));
+  REQUIRE(eventually([&] { return group.has_logged("2 nodes run"); }));
   REQUIRE(eventually([&] { return group.has_other_node(2, lost); }));
   CHECK(group.node(0) == kept);
   CHECK(group.configuration(2)["restore"] == true);
@@ -301,7 +301,7 @@ TEST_CASE("group: if all nodes died with its crane-run, the next one continues",
   for (const pid_t node : nodes) kill(node, SIGKILL);
   REQUIRE(eventually([&] { return look_for_remains(group.options.place()).living == 0; }));
   group.start({});
-  REQUIRE(eventually([&] { return group.has_said("none of its nodes runs"); }));
+  REQUIRE(eventually([&] { return group.has_logged("none of its nodes runs"); }));
   const auto fresh = [&](int k) {
     return group.has_other_node(k, nodes[static_cast<std::size_t>(k)]);
   };
@@ -343,14 +343,14 @@ TEST_CASE("group: an added member gets a node, and a removed one is not restarte
   CHECK(begins["members"] == 3);
   CHECK(begins["replicas"] == 4);
   group.let_say(0, members({{0, "voter"}, {1, "voter"}, {2, "voter"}, {3, "voter"}}));
-  REQUIRE(eventually([&] { return group.has_said("replica 3 votes from now on"); }));
+  REQUIRE(eventually([&] { return group.has_logged("replica 3 votes from now on"); }));
   group.let_say(2, {{"t", "removed"}});
-  REQUIRE(eventually([&] { return group.has_said("replica 2 has left the group"); }));
+  REQUIRE(eventually([&] { return group.has_logged("replica 2 has left the group"); }));
   REQUIRE(eventually([&] { return group.role(2) == "spare"; }));  // the file is written after it
   group.let_say(0, members({{0, "voter"}, {1, "voter"}, {3, "voter"}}));
   // Of three voters one more may be lost.
   kill(group.node(3), SIGKILL);
-  REQUIRE(eventually([&] { return group.has_said("2 of 3 replicas"); }));
+  REQUIRE(eventually([&] { return group.has_logged("2 of 3 replicas"); }));
   REQUIRE(eventually([&] { return group.node(3) > 0; }));
   group.let_say(0, members({{0, "voter"}, {1, "voter"}, {2, "learner"}, {3, "voter"}}));
   REQUIRE(eventually([&] { return group.node(2) > 0; }));
@@ -385,9 +385,9 @@ TEST_CASE("group: a drained replica is not restarted, and recovers on request", 
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));
   CHECK(group.node(2) == first);
   std::ofstream(group.dir() + "/end-2") << "";
-  REQUIRE(eventually([&] { return group.has_said("replica 2 is brought back"); }));
-  CHECK(group.has_said("replica 2 is drained"));
-  CHECK_FALSE(group.has_said("of 3 replicas"));
+  REQUIRE(eventually([&] { return group.has_logged("replica 2 is brought back"); }));
+  CHECK(group.has_logged("replica 2 is drained"));
+  CHECK_FALSE(group.has_logged("of 3 replicas"));
   CHECK(group.node(2) != first);
   const Json begins = group.configuration(2);
   CHECK(begins["checkpoint"] == "00000001.000000000007");
@@ -418,7 +418,7 @@ TEST_CASE("group: if a majority fails each time by itself, the group ends and ke
     REQUIRE(eventually([&] { return group.node(k) != node; }));
   };
   lose(2);
-  REQUIRE(eventually([&] { return group.has_said("the group goes on with 2 of 3 replicas"); }));
+  REQUIRE(eventually([&] { return group.has_logged("the group goes on with 2 of 3 replicas"); }));
   for (int i = 0; i < 4; ++i) {
     for (const int k : {1, 2}) {
       REQUIRE(eventually([&] { return group.node(k) > 0; }));
@@ -431,8 +431,8 @@ TEST_CASE("group: if a majority fails each time by itself, the group ends and ke
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-1"); }));
   kill(last, SIGKILL);
   CHECK(group.wait() == static_cast<int>(Status::kNeverCheckedIn));
-  CHECK(group.has_said("no check-in in time"));
-  CHECK(group.has_said("the same command continues with them"));
+  CHECK(group.has_logged("no check-in in time"));
+  CHECK(group.has_logged("the same command continues with them"));
   CHECK(fs::exists("/dev/shm/crane." + group.options.name));
   CHECK_FALSE(fs::exists(connections));  // no client waits for it (KEEPER-1)
   CHECK(look_for_remains(group.options.place()).record);
@@ -471,19 +471,20 @@ TEST_CASE("group: an analysis replica is added, recovers, and is not counted as 
   CHECK(group.configuration(0)["analysis_replica"] == 3);
   REQUIRE(eventually([&] { return group.role(3) == "analysis"; }));
   group.let_say(3, Json{{"t", "analysis"}, {"text", "helgrind finding 1: x"}});
-  REQUIRE(eventually([&] { return group.has_said("analysis replica 3: helgrind finding 1: x"); }));
+  REQUIRE(
+      eventually([&] { return group.has_logged("analysis replica 3: helgrind finding 1: x"); }));
   const pid_t first = group.node(3);
   kill(first, SIGKILL);
   REQUIRE(eventually([&] { return group.has_other_node(3, first); }));
-  REQUIRE(eventually([&] { return group.has_said("begins again"); }));
-  CHECK_FALSE(group.has_said("of 3 replicas"));
+  REQUIRE(eventually([&] { return group.has_logged("begins again"); }));
+  CHECK_FALSE(group.has_logged("of 3 replicas"));
   // It lost something that it cannot do without: it is released, and removed from the member list.
   fs::remove(asked);
   group.let_say(3, Json{{"t", "fatal"}, {"code", 76}, {"message", "the log begins at entry 9"}});
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-3"); }));
   kill(group.node(3), SIGKILL);
-  REQUIRE(eventually([&] { return group.has_said("analysis replica 3 is gone: "); }));
-  REQUIRE(eventually([&] { return group.has_said("the log begins at entry 9"); }));
+  REQUIRE(eventually([&] { return group.has_logged("analysis replica 3 is gone: "); }));
+  REQUIRE(eventually([&] { return group.has_logged("the log begins at entry 9"); }));
   REQUIRE(eventually([&] { return slurp(asked).find("\"remove\"") != std::string::npos; }));
   group.let_say(0, with);  // the list from before
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));

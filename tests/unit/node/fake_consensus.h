@@ -56,7 +56,7 @@ class FakeConsensus : public consensus::Consensus {
                     std::to_string(value(change.id)));
     return Index{++last_};
   }
-  bool leads_on() const noexcept override { return true; }
+  bool keeps_leading() const noexcept override { return true; }
   Outcome transfer(ReplicaId to) override {
     if (next_error.code != Code::kOk) return std::exchange(next_error, {});
     asked.push_back("transfer " + std::to_string(value(to)));

@@ -152,11 +152,11 @@ TEST_CASE_METHOD(World, "client input that was sent is taken in before leadershi
 TEST_CASE_METHOD(World, "client input that was sent is taken in before the leader ends",
                  "[requests]") {
   lets_in = kLongNs;
-  requests->leave_when_let_in();  // a follower has no such input
+  requests->leave_after_drain();  // a follower has no such input
   CHECK(left == 1);
   lead();
   const std::int64_t now = monotonic_ns();
-  requests->leave_when_let_in();
+  requests->leave_after_drain();
   CHECK(requests->hands_over());
   (void)requests->step(now);
   CHECK(left == 1);

@@ -54,7 +54,7 @@ struct World : ReplicaServer::Owner {
   void dump_prepared() override {}
   void dump_ended(const std::string&, const std::string&) override {}
   void drain_server() override {}
-  void server_put_out(const OutputHeader& header, proxy::Pieces pieces, bool last) override {
+  void handle_server_output(const OutputHeader& header, proxy::Pieces pieces, bool last) override {
     counted.push_back(server->outputs().bytes());
     std::string what = std::to_string(header.conn) + ":";
     for (const std::span<const std::byte> piece : pieces) {
@@ -75,7 +75,8 @@ struct World : ReplicaServer::Owner {
     REQUIRE_FALSE(failed);
   }
   void write(const std::string& text) {
-    server->put_out({OutputType::kBytes, {}, 1, text.size(), 0}, std::as_bytes(std::span(text)));
+    server->handle_output({OutputType::kBytes, {}, 1, text.size(), 0},
+                          std::as_bytes(std::span(text)));
   }
   // Writes a record through the ring, as the server does.
   void emit(OutputType type, std::uint64_t conn, const std::string& text = "") {

@@ -41,7 +41,7 @@ TEST_CASE("versions: wire 3 is the protocol between nodes of two builds", "[vers
   // A message with another size or meaning needs another version in its row.
   CHECK(row<replica::ProgressMessage>() == std::array<std::size_t, 3>{1, 1, 16});
   CHECK(row<replica::CommittedMessage>() == std::array<std::size_t, 3>{2, 1, 24});
-  CHECK(row<replica::StandingMessage>() == std::array<std::size_t, 3>{3, 1, 32});
+  CHECK(row<replica::ServerPlaceMessage>() == std::array<std::size_t, 3>{3, 1, 32});
   CHECK(row<replica::CheckpointNote>() == std::array<std::size_t, 3>{4, 1, 32});
   CHECK(row<replica::RefusalMessage>() == std::array<std::size_t, 3>{5, 1, 200});
   CHECK(row<replica::PeerNote>() == std::array<std::size_t, 3>{6, 1, 168});

@@ -91,7 +91,7 @@ TEST_CASE_METHOD(World, "a replica begins at the newest checkpoint of its log",
   StartingPoint start(config, agreed, true);
   REQUIRE(start.find().ok());
   CHECK(start.at_checkpoint());
-  CHECK_FALSE(start.revives());
+  CHECK_FALSE(start.restores_processes());
   CHECK(start.state().at.index == Index{9});
   CHECK(start.carried().seed[3] == 99);
   CHECK(start.log_position()->facts.empty());

@@ -75,9 +75,9 @@ struct World {
     machine().step(false, look(now_ns), out);
     CHECK_FALSE(carry_out(out));
   }
-  void ask_if_wanted() {
+  void request_if_needed() {
     ActionList out;
-    machine().ask_if_wanted(look(0), out);
+    machine().request_if_needed(look(0), out);
     CHECK_FALSE(carry_out(out));
   }
   void help(unsigned who, Index behind, std::int64_t now_ns) {
@@ -218,18 +218,18 @@ TEST_CASE_METHOD(World, "the schedule requests checkpoints where they can be tak
   SECTION("on this machine") {
     for (int s = 1; s <= 12; ++s) step(s * kSecond, 0, static_cast<std::uint64_t>(s));
     CHECK(asked == Replicas{1});
-    ask_if_wanted();  // the one in progress will do
+    request_if_needed();  // the one in progress will do
     CHECK(asked == Replicas{1});
     CheckpointNote note;
     note.came = CheckpointNote::kTaken;
     machine().heard(note, 12 * kSecond);
-    ask_if_wanted();
+    request_if_needed();
     CHECK(asked == Replicas{1, 2});
   }
   SECTION("not if CRIU is missing") {
     rules.wanted_not = "no CRIU";
     for (int s = 1; s <= 12; ++s) step(s * kSecond, 0, static_cast<std::uint64_t>(s));
-    ask_if_wanted();
+    request_if_needed();
     CHECK(asked.empty());
   }
 }

@@ -78,13 +78,13 @@ TEST_CASE("early points: a server that passed the clock without its point cannot
   NodeState state;
   const std::vector<EarlyPoint> noted{point_at(10)};
   state.clock = 10;
-  CHECK(lacked_by(state, noted) == nullptr);
+  CHECK(first_missing(state, noted) == nullptr);
   state.clock = 11;
-  REQUIRE(lacked_by(state, noted) == &noted[0]);
+  REQUIRE(first_missing(state, noted) == &noted[0]);
   state.early = {point_at(10, 8), point_at(9)};
-  CHECK(lacked_by(state, noted) == &noted[0]);
+  CHECK(first_missing(state, noted) == &noted[0]);
   state.early.push_back(point_at(10));
-  CHECK(lacked_by(state, noted) == nullptr);
+  CHECK(first_missing(state, noted) == nullptr);
 }
 
 TEST_CASE("early points: a server gets those of its checkpoint and those that were noted",

@@ -27,7 +27,7 @@ struct Leader {
   void hear(ReplicaId who, std::uint64_t applied, std::uint64_t recovers = 0) {
     flow.heard(who, {applied, recovers}, ms * kMs);
   }
-  bool late() const { return flow.anybody_late(ms * kMs); }
+  bool late() const { return flow.has_late_follower(ms * kMs); }
   bool holds(const std::vector<ReplicaId>& others = kBoth, std::size_t needed = 1) const {
     return flow.holds(others, needed, ms * kMs);
   }
@@ -99,16 +99,16 @@ TEST_CASE("a follower that does not move reports that for a while", "[flow]") {
     REQUIRE(report.due(Index{1}, next));
     ++times;
   }
-  REQUIRE(times == kStandsNs / kRepeatNs);
-  REQUIRE_FALSE(report.due(Index{1}, now + kStandsNs));
-  REQUIRE(report.again_ns(now + kStandsNs) == kNone);
-  REQUIRE(report.due(Index{2}, now + 2 * kStandsNs));  // it moved again
-  REQUIRE(report.again_ns(now + 2 * kStandsNs) == now + 2 * kStandsNs + kRepeatNs);
+  REQUIRE(times == kStalledNs / kRepeatNs);
+  REQUIRE_FALSE(report.due(Index{1}, now + kStalledNs));
+  REQUIRE(report.again_ns(now + kStalledNs) == kNone);
+  REQUIRE(report.due(Index{2}, now + 2 * kStalledNs));  // it moved again
+  REQUIRE(report.again_ns(now + 2 * kStalledNs) == now + 2 * kStalledNs + kRepeatNs);
   // A late look must not cause another look at once, again and again.
-  REQUIRE_FALSE(report.due(Index{2}, now + 4 * kStandsNs));
-  REQUIRE(report.again_ns(now + 4 * kStandsNs) == kNone);
-  REQUIRE(report.due(Index{5}, now + 5 * kStandsNs));
-  REQUIRE(report.again_ns(now + 5 * kStandsNs) == kNone);
+  REQUIRE_FALSE(report.due(Index{2}, now + 4 * kStalledNs));
+  REQUIRE(report.again_ns(now + 4 * kStalledNs) == kNone);
+  REQUIRE(report.due(Index{5}, now + 5 * kStalledNs));
+  REQUIRE(report.again_ns(now + 5 * kStalledNs) == kNone);
 }
 
 TEST_CASE("a server without old entries for a while has caught up", "[flow]") {

@@ -21,13 +21,13 @@ constexpr std::array kOthers{ReplicaId{1}, ReplicaId{2}};
 LeadWatch::Inputs seen(std::uint64_t applied, std::int64_t behind_ms, std::uint64_t clock = 100) {
   return {true, Index{applied}, behind_ms * kMs, clock};
 }
-StandingMessage answer(std::uint64_t applied, std::uint64_t clock = 100, bool waits = false) {
+ServerPlaceMessage answer(std::uint64_t applied, std::uint64_t clock = 100, bool waits = false) {
   return {1, applied, clock, waits ? 1U : 0U};
 }
 
 // At kNow entries arrive that this replica's server does not run, or runs slowly.  Returns when
 // leadership is handed over, in ms; -1: not within two seconds.
-int hands_over_after(LeadWatch& watch, const StandingMessage& said, std::int64_t now_ns = kNow,
+int hands_over_after(LeadWatch& watch, const ServerPlaceMessage& said, std::int64_t now_ns = kNow,
                      bool crawls = false) {
   for (int ms = 0; ms < 2000; ++ms) {
     const std::int64_t now = now_ns + ms * kMs;

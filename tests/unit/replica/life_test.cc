@@ -12,7 +12,7 @@ namespace {
 
 constexpr bool Life::*kStates[] = {&Life::member,        &Life::stopping,      &Life::acceptor_only,
                                    &Life::begun,         &Life::ended,         &Life::given_away,
-                                   &Life::reached_start, &Life::leads,         &Life::leads_on,
+                                   &Life::reached_start, &Life::leads,         &Life::keeps_leading,
                                    &Life::started,       &Life::takes_clients, &Life::hands_over};
 
 template <typename Each>
@@ -44,13 +44,13 @@ TEST_CASE("a replica without a running server proposes and serves nothing", "[li
     REQUIRE_FALSE(life.serves());
   });
   Life life;
-  life.leads = life.leads_on = life.started = true;
+  life.leads = life.keeps_leading = life.started = true;
   CHECK(life.may_propose());
   CHECK_FALSE(life.serves());
   life.takes_clients = true;
   CHECK(life.serves());
   CHECK_FALSE(life.holds_output());
-  life.leads_on = false;  // leadership is lost, unnoticed
+  life.keeps_leading = false;  // leadership is lost, unnoticed
   CHECK(life.holds_output());
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("leadership is given away by a leader that has it, also by one without
           "[life][VOTES-1]") {
   Life life;
   CHECK_FALSE(life.may_give_lead_away());
-  life.leads = life.leads_on = true;
+  life.leads = life.keeps_leading = true;
   CHECK(life.may_give_lead_away());
   life.acceptor_only = true;
   CHECK(life.may_give_lead_away());

@@ -56,10 +56,10 @@ TEST_CASE("messages: each is read as it was sent, or not at all", "[messages][ME
 
 TEST_CASE("messages: a row's length is not another row's", "[messages][MESSAGE-1]") {
   auto note = message_of(CheckpointNote{});
-  static_assert(sizeof(CheckpointNote) == sizeof(StandingMessage));
+  static_assert(sizeof(CheckpointNote) == sizeof(ServerPlaceMessage));
   CHECK(std::holds_alternative<CheckpointNote>(*read_message(note.bytes())));
-  note.head.type = MessageRow<StandingMessage>::kType;
-  CHECK(std::holds_alternative<StandingMessage>(*read_message(note.bytes())));
+  note.head.type = MessageRow<ServerPlaceMessage>::kType;
+  CHECK(std::holds_alternative<ServerPlaceMessage>(*read_message(note.bytes())));
   note.head.type = MessageRow<PeerNote>::kType;
   CHECK_FALSE(read_message(note.bytes()));
 }

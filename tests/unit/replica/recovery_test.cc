@@ -62,7 +62,7 @@ class Shell {
       case 6:
         return feed(CheckpointWanted{});
       case 7:
-        return feed(CheckpointHelps{});
+        return feed(CheckpointSuggested{});
       case 8:
         return feed(Lacked{ReplicaId{2}, facts_.taken});
       case 9:

@@ -45,7 +45,7 @@ TEST_CASE_METHOD(World, "a server that has not listened yet starts, and is looke
   CHECK(report.readiness(glance, {}).starts);
   CHECK(report.not_serving() == "the server listens on no port");
   // Its listen() causes no event, so it is looked at again.
-  (void)report.must_tell(glance, now);
+  (void)report.must_report(glance, now);
   (void)report.tell({}, glance, Index{1}, {}, now);
   CHECK(report.due_ns() == now + ServingWatch::kLookEveryNs);
   look(true);
@@ -86,22 +86,22 @@ TEST_CASE_METHOD(World, "a change is written once, and a little later", "[report
 
 TEST_CASE_METHOD(World, "the others are informed of a change at once, and of one that lasts",
                  "[report]") {
-  CHECK(report.must_tell(glance, now));
+  CHECK(report.must_report(glance, now));
   const auto told = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
   CHECK(told.to == std::vector{ReplicaId{1}, ReplicaId{2}});
   CHECK(told.note.applied == 5);
   for (const ReplicaId to : told.to) report.sent(to, true, now);
   glance.takes_clients = true;
-  CHECK(report.must_tell(glance, now));
+  CHECK(report.must_report(glance, now));
   for (int i = 0; i < 20; ++i, now += 100 * kMs) {  // the repeats end
-    if (!report.must_tell(glance, now)) continue;
+    if (!report.must_report(glance, now)) continue;
     const auto again = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
     for (const ReplicaId to : again.to) report.sent(to, true, now);
   }
-  CHECK_FALSE(report.must_tell(glance, now));
+  CHECK_FALSE(report.must_report(glance, now));
   glance.has_more_to_run = true;  // it may be late soon, without an event
-  CHECK_FALSE(report.must_tell(glance, now));
-  CHECK(report.must_tell(glance, now + 50 * kMs));
+  CHECK_FALSE(report.must_report(glance, now));
+  CHECK(report.must_report(glance, now + 50 * kMs));
 }
 
 TEST_CASE_METHOD(World, "a leader reports to which peers it sends the log", "[report]") {
@@ -128,7 +128,7 @@ TEST_CASE_METHOD(
   const control::GroupView seen = seen_by(known, peers);
   REQUIRE(seen.replicas.size() == 3);
   CHECK(seen.leader == 1);
-  CHECK(seen.replicas[0].seen == Contact::kTold);
+  CHECK(seen.replicas[0].seen == Contact::kReported);
   CHECK(seen.replicas[0].told.runs);
   CHECK(seen.replicas[1].told.takes_clients);
   CHECK_FALSE(seen.replicas[1].gets_log);  // according to the leader

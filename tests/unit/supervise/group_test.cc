@@ -70,13 +70,13 @@ TEST_CASE("supervisor: a lost replica is started at once, from a checkpoint if o
           "[supervise][RETURN-1]") {
   Watched group;
   group.serve().kill(2);
-  CHECK(group.has_said("killed by SIGKILL"));
-  CHECK(group.has_said("the group goes on with 2 of 3 replicas"));
+  CHECK(group.has_logged("killed by SIGKILL"));
+  CHECK(group.has_logged("the group goes on with 2 of 3 replicas"));
   CHECK(group.last<WriteNotice>().command == "crane-ctl replica resume 2");
   group.tick();
   CHECK(group.last<StartNode>().plan.from == From::kCheckpoint);
   CHECK(group.last<RemoveNotice>().replica == 2);
-  CHECK(group.has_said("replica 2 recovers from a checkpoint"));
+  CHECK(group.has_logged("replica 2 recovers from a checkpoint"));
   CHECK(group.count<AskCheckpoint>() == 0);
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("supervisor: without a checkpoint, the leader gets requests for one at
     group.kill(2);
     group.wait();
   }
-  CHECK(group.has_said("runs all inputs again: there is no checkpoint, because CRIU refuses it"));
+  CHECK(group.has_logged("runs all inputs again: there is no checkpoint, because CRIU refuses it"));
   CHECK(group.count<AskCheckpoint>() == 1);
   CHECK(group.last<AskCheckpoint>().leader == 0);
   group.now_ms += 5'000;
@@ -162,7 +162,7 @@ TEST_CASE("supervisor: after a failure from kept state, every second attempt run
     plans.push_back(group.last<StartNode>().plan.from);
   }
   CHECK(plans == std::vector{From::kCheckpoint, From::kLog, From::kCheckpoint, From::kLog});
-  CHECK(group.has_said("runs all inputs again, as it did not recover from a checkpoint"));
+  CHECK(group.has_logged("runs all inputs again, as it did not recover from a checkpoint"));
   group.fail(2, ExitStatus::kHandedOver);  // the other build has not tried yet
   group.wait();
   CHECK(group.last<StartNode>().plan.from == From::kCheckpoint);
@@ -239,7 +239,7 @@ TEST_CASE("supervisor: losing a second node while the first one starts does not 
   Watched group;
   group.serve().kill(1);
   group.kill(2);
-  CHECK(group.has_said("the group waits: 1 of 3 replicas are left"));
+  CHECK(group.has_logged("the group waits: 1 of 3 replicas are left"));
   group.tick();
   CHECK(group.count<StartNode>() == 2);
   group.step(NodeEnded{.replica = 0, .wait = SIGKILL});
@@ -253,7 +253,7 @@ TEST_CASE("supervisor: a drained replica has no node until an operator resumes i
   Watched group;
   group.serve().step(Said{2, Word::kDrained});
   group.kill(2);  // while it leaves
-  CHECK(group.has_said("replica 2 is drained; crane-ctl replica resume 2 brings it back"));
+  CHECK(group.has_logged("replica 2 is drained; crane-ctl replica resume 2 brings it back"));
   CHECK(group.machine.role_of(group.at(2)) == std::string("drained"));
   CHECK(group.machine.deadline_ms() == Supervisor::kNever);
   group.tick(3'600'000);
@@ -261,7 +261,7 @@ TEST_CASE("supervisor: a drained replica has no node until an operator resumes i
   CHECK(group.count<StartNode>() == 0);
   group.step(BringBack{2, {.from = From::kCheckpoint, .checkpoint = "1.7"}});
   CHECK(group.last<StartNode>().plan.checkpoint == "1.7");
-  CHECK(group.has_said("replica 2 is brought back"));
+  CHECK(group.has_logged("replica 2 is brought back"));
 }
 
 TEST_CASE("supervisor: an operator's request during the draining is kept", "[supervise][SUP-1]") {
@@ -312,7 +312,7 @@ TEST_CASE("supervisor: an operator's request does not wait for a planned return"
     group.kill(2);
     if (i < 3) group.wait();
   }
-  CHECK(group.has_said("replica 2 is started again in 4 s, after 4 ends in a row"));
+  CHECK(group.has_logged("replica 2 is started again in 4 s, after 4 ends in a row"));
   group.step(Resume{.replica = 2});
   CHECK(group.last<Answer>().text == "replica 2 is started");
   group.tick();
@@ -334,7 +334,7 @@ TEST_CASE("supervisor: a new member gets a node with an empty memory", "[supervi
   CHECK(group.last<StartNode>().plan.from == From::kCheckpoint);
   CHECK(group.last<StartNode>().plan.forgets);
   group.step(Members{0, {{0, true}, {1, true}, {2, true}, {3, true}}});
-  CHECK(group.has_said("replica 3 votes from now on"));
+  CHECK(group.has_logged("replica 3 votes from now on"));
   CHECK(group.count<StartNode>() == 1);
 }
 
@@ -353,7 +353,7 @@ TEST_CASE("supervisor: a removed member is not restarted, even if it was away", 
   Watched group;
   group.serve().step(Said{1, Word::kRemoved});
   group.step(NodeEnded{.replica = 1, .wait = 71 << 8});
-  CHECK(group.has_said("replica 1 has left the group"));
+  CHECK(group.has_logged("replica 1 has left the group"));
   group.kill(2);
   group.step(Members{0, {{0, true}}});
   CHECK(group.last<RemoveNotice>().replica == 2);
@@ -385,7 +385,7 @@ TEST_CASE("supervisor: a server that ends normally ends the group with its statu
   group.step(ServerExit{2, 3});
   CHECK(group.machine.stopping());
   CHECK(group.machine.status() == 3);
-  CHECK(group.has_said("the server ended with status 3; its log: /d/r2/server.log"));
+  CHECK(group.has_logged("the server ended with status 3; its log: /d/r2/server.log"));
 }
 
 TEST_CASE("supervisor: a server that goes to the background is distinguished from one that ends",
@@ -394,7 +394,7 @@ TEST_CASE("supervisor: a server that goes to the background is distinguished fro
   group.serve();
   for (const int k : {0, 1, 2}) group.step(ServerExit{k, 0, ExitReason::kBackground});
   CHECK(group.machine.status() == 125);
-  CHECK(group.has_said("run it in the foreground"));
+  CHECK(group.has_logged("run it in the foreground"));
   Watched told;
   told.serve().step(Stop{"told to stop"});
   for (const int k : {0, 1, 2}) told.step(ServerExit{k, 0, ExitReason::kBackground});
@@ -407,15 +407,15 @@ TEST_CASE("supervisor: the other servers get 10 s, and a lost node is not waited
   slow.serve().step(ServerExit{0, 139, ExitReason::kSignal});
   slow.wait();
   CHECK(slow.now_ms == 1'010'000);
-  CHECK(slow.has_said("the other replicas did not end, stopping"));
+  CHECK(slow.has_logged("the other replicas did not end, stopping"));
   lost.serve().step(ServerExit{0, 139, ExitReason::kSignal});
   lost.step(ServerExit{1, 1});
-  CHECK(lost.has_said("the servers ended differently"));
+  CHECK(lost.has_logged("the servers ended differently"));
   lost.kill(2);
   CHECK_FALSE(lost.machine.stopping());
   lost.step(NodeEnded{.replica = 0});  // its server had ended: judged again
   CHECK(lost.machine.stopping());
-  CHECK(lost.has_said("the server crashed at the same place"));
+  CHECK(lost.has_logged("the server crashed at the same place"));
 }
 
 TEST_CASE("supervisor: after Stop nodes end, and none is started", "[supervise][SUP-2]") {
@@ -463,7 +463,7 @@ TEST_CASE("supervisor: servers with lasting files end at one turn, or are stoppe
   CHECK(ended.machine.status() == 0);  // as requested
   group.wait();
   CHECK(group.now_ms == 1'020'000);
-  CHECK(group.has_said("the server did not end within 20 s, stopping"));
+  CHECK(group.has_logged("the server did not end within 20 s, stopping"));
 }
 
 TEST_CASE("supervisor: a group that is taken over gets its lost nodes back",
@@ -477,7 +477,7 @@ TEST_CASE("supervisor: a group that is taken over gets its lost nodes back",
   group.step(Found{4, true, true, false});
   group.step(Found{5, false, false, false});
   group.step(TakeOver{});
-  CHECK(group.has_said("taking over group g, which had no crane-run: 1 nodes run"));
+  CHECK(group.has_logged("taking over group g, which had no crane-run: 1 nodes run"));
   group.tick();
   std::set<int> started;
   for (const auto& one : group.all<StartNode>()) started.insert(one.replica);
@@ -486,7 +486,7 @@ TEST_CASE("supervisor: a group that is taken over gets its lost nodes back",
   group.step(BringBack{1, {.from = From::kCheckpoint}});
   CHECK(group.count<StartNode>() == 2);
   group.step(NodeEnded{.replica = 1, .wait = kUnseenEnd});
-  CHECK(group.has_said("only the crane-run that started it could see how"));
+  CHECK(group.has_logged("only the crane-run that started it could see how"));
   group.tick();
   CHECK(group.last<StartNode>().replica == 1);
 }
@@ -523,9 +523,9 @@ TEST_CASE("supervisor: the analysis replica is added, returns, and is released",
   group.step(with);
   CHECK(group.last<StartNode>().plan.from == From::kBeginning);
   group.kill(3);
-  CHECK_FALSE(group.has_said("of 3 replicas"));
+  CHECK_FALSE(group.has_logged("of 3 replicas"));
   group.tick();
-  CHECK(group.has_said("analysis replica 3 begins again"));
+  CHECK(group.has_logged("analysis replica 3 begins again"));
   group.fail(3, ExitStatus::kMissedEntries);
   CHECK(group.last<AnalysisReleased>().why.find("it says why") != std::string::npos);
   group.tick(500);

@@ -28,8 +28,9 @@ TEST_CASE("supervisor of a host: a temporary failure is recovered from, else it 
         ExitStatus::kHandedOver, ExitStatus::kNoRoom, ExitStatus::kBeginsAgain}) {
     Watched host(Watched::on_a_host());
     end(host.serve(), passes);
-    CHECK(host.has_said("its node ended with status " + std::to_string(crane::node::code(passes)) +
-                        ": its last line; it recovers"));
+    CHECK(host.has_logged("its node ended with status " +
+                          std::to_string(crane::node::code(passes)) +
+                          ": its last line; it recovers"));
     host.wait();
     CHECK(host.last<StartNode>().plan.from == From::kStore);
     CHECK(host.count<Leave>() == 0);
@@ -80,7 +81,8 @@ TEST_CASE("supervisor of a host: pauses grow, and an operator ends them", "[supe
     host.kill(2);
     if (i < 2) host.wait();
   }
-  CHECK(host.has_said("; it recovers, in 2 s; crane-ctl replica resume 2 on this host starts it"));
+  CHECK(
+      host.has_logged("; it recovers, in 2 s; crane-ctl replica resume 2 on this host starts it"));
   host.forget().step(Resume{2, true});
   CHECK(host.last<Answer>().text == "replica 2 is started");
   host.tick();

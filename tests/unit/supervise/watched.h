@@ -92,7 +92,7 @@ class Watched {
   std::size_t count() const {
     return all<A>().size();
   }
-  bool has_said(const std::string& part) const { return said.find(part) != std::string::npos; }
+  bool has_logged(const std::string& part) const { return said.find(part) != std::string::npos; }
   const Supervisor::Replica& at(int replica) const {
     return *std::find_if(machine.replicas().begin(), machine.replicas().end(),
                          [replica](const auto& r) { return r.number == replica; });
