@@ -8,7 +8,7 @@
 namespace crane::setup {
 namespace {
 
-// The Makefile defines it for this file alone, so that a new commit compiles nothing else.
+// The build defines it for this file alone, so that a new commit compiles nothing else.
 #ifndef CRANE_COMMIT
 #define CRANE_COMMIT "unknown"
 #endif

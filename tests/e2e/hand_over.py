@@ -3,8 +3,8 @@
 """A build of Crane with another version of the schedule takes a group over: `crane-ctl upgrade`.
 
 The server of every replica ends at one entry of the log, and nodes of the new build begin with the
-files that it left. The new build is the same source with the next number (Makefile,
-next-schedule)."""
+files that it left. The new build is the same source with the next number
+(runtime/packaging/cmake/NextSchedule.cmake)."""
 import contextlib
 import json
 import os

@@ -36,7 +36,7 @@ def is_read(word, folder, name):
     """Whether a reader looks for the word in this file."""
     if name.endswith(".h") or folder not in steering.WORDS[word][0]:
         return False
-    # What the programs load or are run by is only built; crane_*.cc by rules of the Makefile.
+    # What the programs load or are run by is only built; crane_*.cc by rules of their own.
     return not name.startswith("crane_") or (word == "build" and name.endswith(".c"))
 
 
@@ -114,12 +114,13 @@ def check_tags():
 
 
 def check_readers():
-    """The words as the documents, the Makefile and the formatter know them."""
+    """The words as the documents, the build and the formatter know them."""
     about = (TESTS / "run.py").read_text().split('"""')[1]
     bad = [f"tests/run.py: its text does not explain `{word}:`" for word in steering.WORDS
            if word != "build" and f"// {word}: " not in about]
-    if "s|^// build: ||p" not in (ROOT / "Makefile").read_text():
-        bad.append("Makefile: it reads no `// build: ` in the way that tests/steering.py says")
+    if "s|^// build: ||p" not in (TESTS / "build_stranger.sh").read_text():
+        bad.append("tests/build_stranger.sh: it reads no `// build: ` in the way that "
+                   "tests/steering.py says")
     # `make format` would wrap such a line, or join it to the paragraph before.
     pragma = re.search(r"^CommentPragmas: '\^ \((.*)\): '$", (ROOT / ".clang-format").read_text(),
                        re.M)
