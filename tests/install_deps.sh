@@ -6,8 +6,8 @@
 # all there, 3 packages are missing and we are not root (they are named), otherwise apt's status.
 set -eu
 
-PROGRAMS="build-essential pkg-config python3 binutils libevent-dev libfmt-dev libspdlog-dev
-  prometheus-cpp-dev
+PROGRAMS="build-essential cmake ninja-build pkg-config python3 binutils libevent-dev libfmt-dev
+  libspdlog-dev prometheus-cpp-dev
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libisal-dev libboost-dev libdb5.3-dev
   libssl-dev libibverbs-dev libzstd-dev libnetfilter-queue-dev libbpf-dev iptables
   lxc lxc-dev util-linux

@@ -2,8 +2,8 @@
 """The words in a test program's head that say how it is built and run.
 
 A word stands alone in a line `// word: value` among the comment lines that begin the file.
-tests/run.py and the Makefile (`build`) read it there; tests/lint/test_words.py fails where one
-stands in any other place.
+tests/run.py and tests/build_stranger.sh (`build`) read it there; tests/lint/test_words.py fails
+where one stands in any other place.
 """
 import re
 

@@ -13,7 +13,8 @@ version=$(sed -nE '1s/.*\((.*)\).*/\1/p' runtime/packaging/debian/changelog)
 sources="$built/deb/crane-$version"
 rm -rf "$built/deb"
 mkdir -p "$sources"
-tar -c --exclude=./out --exclude=./.git --exclude=__pycache__ . | tar -x -C "$sources"
+tar -c --exclude=./out --exclude=./compile_commands.json --exclude=./.git --exclude=__pycache__ . |
+  tar -x -C "$sources"
 cp -r runtime/packaging/debian "$sources/debian"
 cd "$sources"
 # -d: the build used the libraries of this machine, from any package.

@@ -8,7 +8,7 @@
 namespace crane::setup {
 namespace {
 
-// The Makefile defines it only for this file, so that a new commit recompiles nothing else.
+// The build defines it only for this file, so that a new commit recompiles nothing else.
 #ifndef CRANE_COMMIT
 #define CRANE_COMMIT "unknown"
 #endif

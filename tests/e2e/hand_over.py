@@ -3,8 +3,8 @@
 """A build of Crane with another schedule version takes over a group: `crane-ctl upgrade`.
 
 All replicas' servers end at one entry of the log, and nodes of the new build begin with the files
-that the servers left. The new build is the same source with the next number (Makefile,
-next-schedule)."""
+that the servers left. The new build is the same source with the next number
+(runtime/packaging/cmake/NextSchedule.cmake)."""
 import contextlib
 import json
 import os

@@ -36,7 +36,7 @@ def is_read(word, folder, name):
     """Returns whether a reader looks for the word in this file."""
     if name.endswith(".h") or folder not in steering.WORDS[word][0]:
         return False
-    # Libraries and runners of the programs are only built; the Makefile has rules for crane_*.cc.
+    # Libraries and runners of the programs are only built; crane_*.cc have rules of their own.
     return not name.startswith("crane_") or (word == "build" and name.endswith(".c"))
 
 
@@ -114,13 +114,14 @@ def check_tags():
 
 
 def check_readers():
-    """Checks that run.py, the Makefile and the formatter know the words."""
+    """Checks that run.py, the build and the formatter know the words."""
     about = (TESTS / "run.py").read_text().split('"""')[1]
     bad = [f"tests/run.py: its docstring does not explain `{word}:`" for word in steering.WORDS
            if word != "build" and f"// {word}: " not in about]
-    if "s|^// build: ||p" not in (ROOT / "Makefile").read_text():
-        bad.append("Makefile: it does not read `// build: ` as tests/steering.py does")
-    # `make format` would wrap such a line, or join it with the paragraph before it.
+    if "s|^// build: ||p" not in (TESTS / "build_stranger.sh").read_text():
+        bad.append("tests/build_stranger.sh: it does not read `// build: ` as "
+                   "tests/steering.py does")
+    # `make format` would wrap such a line, or join it to the paragraph before.
     pragma = re.search(r"^CommentPragmas: '\^ \((.*)\): '$", (ROOT / ".clang-format").read_text(),
                        re.M)
     if not pragma or set(pragma[1].split("|")) != set(steering.WORDS):

@@ -14,7 +14,8 @@ MAX_COLUMNS, MAX_FUNCTION, MAX_TEST_FUNCTION, MAX_FILE = 100, 60, 70, 600
 FOLDERS = ["checkpoint", "consensus", "dmt", "eval", "hints", "proxy", "runtime",
            "tests"]
 C_LIKE = {".h", ".cc", ".c", ".def"}
-SCRIPTS = {".py", ".sh"}
+SCRIPTS = {".py", ".sh", ".cmake"}
+CMAKE = "CMakeLists.txt"
 HERE = pathlib.Path(__file__).parent
 RATCHET = HERE / "tidy_ratchet.txt"
 
@@ -114,7 +115,7 @@ def main():
     ratchet = read_ratchet()
     for folder in FOLDERS:
         for file in sorted((root / folder).rglob("*")):
-            if file.suffix not in C_LIKE | SCRIPTS or not file.is_file():
+            if file.suffix not in C_LIKE | SCRIPTS and file.name != CMAKE or not file.is_file():
                 continue
             files += 1
             rel, lines = file.relative_to(root).as_posix(), file.read_text().splitlines()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Makefile precompiles for every program: the standard library, fmt and spdlog. Each
-// file includes what it uses all the same, and compiles without this header (`make PCH=`).
+// What the build precompiles for every program: the standard library, fmt and spdlog. Each
+// file includes what it uses all the same, and compiles without this header (Precompiled.cmake).
 #pragma once
 
 #include <fmt/format.h>

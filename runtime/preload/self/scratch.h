@@ -2,8 +2,8 @@
 #pragma once
 // Memory that a call of ours needs while it is done: vectors, paths, chunks of bytes.  It is none
 // of the program's stack, which may be a thread of PTHREAD_STACK_MIN or a handler's 16 KB: Linux
-// needs a few hundred bytes of it for a system call, and so do we (the Makefile's
-// -Wframe-larger-than).
+// needs a few hundred bytes of it for a system call, and so do we
+// (-Wframe-larger-than, Libcrane.cmake).
 //
 // Each thread has an area of its own beside its signal stacks (signal_stack.h), used as a stack.
 // Where that has no room - a thread without one, calls within handlers within calls - the kernel is
