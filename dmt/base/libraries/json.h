@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Makefile precompiles for files that include nlohmann/json.hpp. It is apart from
-// programs.h, because each file that sees these lines pays for the members' bodies.
+// The Makefile precompiles this for files that include nlohmann/json.hpp. It is separate from
+// programs.h, because each file that sees these lines pays for the bodies of the members.
 #pragma once
 
 #include "dmt/base/libraries/programs.h"
