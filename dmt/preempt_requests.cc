@@ -32,7 +32,7 @@ void fence_past_preempt_request(Layout& w) noexcept {
 bool is_past_preempt_request(const Layout& w, Slot me) noexcept {
   const SchedulerState& s = w.scheduler;
   if (!has_turn(w, me)) return false;
-  // Only who has the turn obeys; the next order is given when that one was obeyed.
+  // Only the turn holder obeys, and the node sends the next request after the last one was obeyed.
   const std::uint64_t given = s.orders_given.load(std::memory_order_seq_cst);
   if (given <= s.preempt_requests_obeyed.load(std::memory_order_relaxed)) return false;
   return s.preempt_clock.load(std::memory_order_seq_cst) <= s.clock && !has_preempt_request(w, me);
