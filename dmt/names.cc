@@ -13,8 +13,7 @@
 namespace crane::dmt {
 namespace {
 
-// A thread that was killed, cancelled, or has left its call by a jump does not come back for the
-// answer.
+// A thread that was killed, was cancelled or jumped out of its call does not return for the answer.
 bool is_abandoned(const Layout& w, const NameRecord& r, Slot me) noexcept {
   const SlotRecord& s = w.slots[r.slot];
   return r.slot == value(me) || !is_alive(s) || s.generation != r.generation;

@@ -12,7 +12,7 @@ BlockerKind blocker_of(const SlotRecord& s) noexcept {
   if (s.state == SlotState::kDetached && s.arrived.load(std::memory_order_seq_cst) == 0) {
     return BlockerKind::kAway;
   }
-  // DMT-R2.  A slot that nobody came to yet (a new thread, a child) is not parked either.
+  // DMT-R2.  A slot without a thread yet (a new thread, a child) is not parked either.
   return s.parked.load(std::memory_order_seq_cst) != 1 ? BlockerKind::kAwake
                                                        : BlockerKind::kNothing;
 }
@@ -30,7 +30,7 @@ BlockerKind blocker_of(const Layout& w, std::uint16_t process) noexcept {
   return BlockerKind::kFirstThreadGone;
 }
 
-// The turn that the slot had last, or null when it is longer ago than is remembered.
+// The slot's last turn, or null if it is older than the stored turns.
 const TurnRecord* last_turn_of(const Layout& w, std::uint16_t slot) noexcept {
   const std::uint64_t clock = w.scheduler.clock;
   for (std::uint64_t back = 0; back < kTurnHistory && back < clock; ++back) {
@@ -54,7 +54,7 @@ void tell_last_operation(const Layout& w, std::uint16_t slot, const char* before
   }
 }
 
-// CRIU dumps what the descriptors of processes refer to, and accept() has not made one of it yet.
+// CRIU dumps only what descriptors of processes refer to; a connection before accept() has none.
 bool holds_unaccepted_bytes(const Layout& w, const FileRecord& listener) noexcept {
   for (std::uint32_t i = listener.listener.head; i != 0; i = w.files[i].chain) {
     if (w.files[i].stream.bytes > 0) return true;

@@ -12,7 +12,7 @@
 namespace crane::dmt {
 namespace {
 
-// What watches files may watch one of these.
+// A watch on files may watch one of these.
 bool is_anything_from_outside(const Layout& w) noexcept {
   for (std::uint32_t i = 1; i <= w.scheduler.files_used; ++i) {
     if (kind_of(w.files[i]).comes_from_outside(w.files[i])) return true;
@@ -34,7 +34,7 @@ bool awaits_signal(const Layout& w, const SlotRecord& s) noexcept {
   return name != nullptr && (std::strncmp(name, "sig", 3) == 0 || std::strcmp(name, "pause") == 0);
 }
 
-// STUCK-1
+// The exceptions of STUCK-1.
 bool may_be_woken(const Layout& w, std::uint16_t slot) noexcept {
   const SlotRecord& s = w.slots[slot];
   if (awaits_signal(w, s)) return true;
@@ -51,7 +51,7 @@ void tell_thread(const Layout& w, std::uint16_t slot, TextLine& line) noexcept {
        << w.processes[w.slots[slot].process].pid;
 }
 
-// The descriptor by which the thread's process knows the file.
+// Adds the file and its descriptor in the thread's process.
 void tell_file(const Layout& w, std::uint16_t process, const FileRecord& file,
                TextLine& line) noexcept {
   line << " on " << kind_of(file).name;
@@ -64,7 +64,8 @@ void tell_file(const Layout& w, std::uint16_t process, const FileRecord& file,
   }
 }
 
-// The thread that used the object last, as far as turns are remembered.  Mostly it holds a mutex.
+// Adds the last other thread that used the object, if its turn is still stored.  It usually holds a
+// mutex.
 void tell_last_other(const Layout& w, std::uint16_t slot, TextLine& line) noexcept {
   const std::uint64_t object = w.slots[slot].wait_object;
   const std::uint64_t clock = w.scheduler.clock;
