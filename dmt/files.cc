@@ -22,7 +22,7 @@ std::uint32_t* descriptor(Layout& w, std::uint16_t process, int fd) noexcept {
 // --- files -----------------------------------------------------------------------------------
 
 static constinit Bound files_bound{kFilesMax - 1, "open files of all processes",
-                                   "no further one is opened (ENFILE)"};
+                                   "opening another fails (ENFILE)"};
 
 bool has_room_for_files(const Layout& w, std::uint32_t count) noexcept {
   std::uint32_t room = kFilesMax - 1 - w.scheduler.files_used;

@@ -11,9 +11,9 @@ namespace crane::dmt {
 namespace {
 
 constinit Bound numbers_bound{kInodesMax, "files whose number is remembered",
-                              "the oldest are forgotten: stat numbers them anew"};
+                              "the oldest are forgotten: stat gives them new numbers"};
 constinit Bound held_bound{kInodesHeldMax, "files whose number is never forgotten",
-                           "those of further shared mappings and pipes may be"};
+                           "the numbers of later shared mappings and pipes may be"};
 constinit Bound paths_bound{kPathsBytes, "bytes of the paths of files",
                             "the oldest are forgotten: a restore may not find these files"};
 

@@ -16,7 +16,7 @@ namespace {
 constinit Bound watches_bound{kFileWatchesMax - 1, "watches of files",
                               "inotify_add_watch fails (ENOSPC)"};
 constinit Bound events_bound{kInotifyEventsMax, "events of one inotify instance",
-                             "further ones are lost (IN_Q_OVERFLOW)"};
+                             "later events are lost (IN_Q_OVERFLOW)"};
 
 constexpr std::uint32_t kHeader = sizeof(struct inotify_event);
 // A block's count of its used bytes, padded so that events are aligned.

@@ -12,7 +12,7 @@ namespace {
 // Objects named by kind and number, like those of signals (signals.cc).
 constexpr std::uint64_t kNoticeObjects = (1ull << 62) | (4ull << 32);
 
-constinit Bound notices_bound{kMessageNoticesMax, "processes that mq_notify tells",
+constinit Bound notices_bound{kMessageNoticesMax, "registrations of mq_notify",
                               "mq_notify fails (ENOMEM)"};
 
 // The record keeps its content for the thread that waits for it, until it is reused.

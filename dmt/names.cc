@@ -67,7 +67,8 @@ void admit_resolved(Layout& w, const ResolvedBody& body) noexcept {
   r->state = NameState::kAnswered;
   r->answer = body;
   r->answer.name[kNameBytes - 1] = '\0';
-  if (r->answer.count > kNameAddressesMax) fence(w, "an entry tells more addresses than it has");
+  if (r->answer.count > kNameAddressesMax)
+    fence(w, "a RESOLVED entry counts more addresses than it can hold");
   signal(w, r->number, kAll);
 }
 

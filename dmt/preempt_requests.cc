@@ -21,12 +21,15 @@ bool has_preempt_request(const Layout& w, Slot me) noexcept {
 void fence_past_preempt_request(Layout& w) noexcept {
   const SchedulerState& s = w.scheduler;
   {
-    Message() << "ordered: slot " << s.preempt_slot.load(std::memory_order_relaxed)
-              << " gives way at clock " << s.preempt_clock.load(std::memory_order_relaxed)
-              << "; here slot " << s.holder.load(std::memory_order_relaxed)
-              << " has the turn at clock " << s.clock << ", told " << leader_clock_limit(w);
+    Message() << "the group preempts slot " << s.preempt_slot.load(std::memory_order_relaxed)
+              << " at clock " << s.preempt_clock.load(std::memory_order_relaxed)
+              << "; on this replica slot " << s.holder.load(std::memory_order_relaxed)
+              << " has the turn at clock " << s.clock << ", and operations wait at clock "
+              << leader_clock_limit(w);
   }
-  fence(w, "the group preempts a thread that does not have the turn here: the schedules differ");
+  fence(w,
+        "the group preempts a thread that does not have the turn on this replica: "
+        "the schedules differ");
 }
 
 bool is_past_preempt_request(const Layout& w, Slot me) noexcept {

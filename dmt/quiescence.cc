@@ -46,7 +46,7 @@ void tell_last_operation(const Layout& w, std::uint16_t slot, const char* before
   if (turn == nullptr || w.slots[slot].operations == 0) return;
   line << before;
   if (turn->operation == kOperationGiveWay) {
-    line << "long computation began";
+    line << "a long computation";
   } else if (const char* name = operation_name(w, turn->operation); name != nullptr) {
     line << name;
   } else {
@@ -107,7 +107,7 @@ void describe(const Layout& w, const Blocker& blocker, std::span<char> text) noe
       line << "the server has ended";
       return;
     case BlockerKind::kUnaccepted:
-      line << "a connection between processes of the server holds bytes and is not accepted";
+      line << "a connection between processes of the server holds bytes and is not accepted yet";
       return;
     default:
       break;
@@ -119,11 +119,11 @@ void describe(const Layout& w, const Blocker& blocker, std::span<char> text) noe
   if (p.pid != 0) {
     line << "process " << p.pid;
   } else {
-    line << "a process that has not begun (record " << blocker.process << ")";
+    line << "a process that has not started (record " << blocker.process << ")";
   }
   switch (blocker.why) {
     case BlockerKind::kBeginning:
-      line << (p.exec_pending ? " is beginning another program" : " is only beginning");
+      line << (p.exec_pending ? " is starting another program" : " is starting");
       break;
     case BlockerKind::kForeign:
       line << " runs without libcrane.so";
@@ -132,12 +132,12 @@ void describe(const Layout& w, const Blocker& blocker, std::span<char> text) noe
       line << " has other threads but its first one has ended: such a process cannot be saved";
       break;
     case BlockerKind::kAway:
-      line << " is away";
-      tell_last_operation(w, blocker.slot, " since its ", line);
+      line << " is detached";
+      tell_last_operation(w, blocker.slot, "; its last operation was ", line);
       break;
     default:
       line << " runs";
-      tell_last_operation(w, blocker.slot, ", its last operation was ", line);
+      tell_last_operation(w, blocker.slot, "; its last operation was ", line);
   }
 }
 

@@ -51,8 +51,8 @@ inline bool is_quiescent(const Layout& w) noexcept {
   return find_blocker(w).why == BlockerKind::kNothing;
 }
 
-// Describes the blocker for a message.  Cut to fit; ends with a 0.  REQUIRES the turn, or that
-// `blocker` is kTurn.
+// Describes the blocker: "thread 17 (slot 3) of process 12 is detached; its last operation was
+// fsync".  Cut to fit; ends with a 0.  REQUIRES the turn, or that `blocker` is kTurn.
 void describe(const Layout& w, const Blocker& blocker, std::span<char> text) noexcept;
 
 // Announces that the server in this segment will be restored from a checkpoint: each thread notices

@@ -74,7 +74,7 @@ void tell_last_other(const Layout& w, std::uint16_t slot, TextLine& line) noexce
     if (t.object != object || t.slot == slot || t.slot == 0) continue;
     const char* name = operation_name(w, t.operation);
     if (!is_alive(w.slots[t.slot]) || name == nullptr) return;
-    line << "; the last other one there: ";
+    line << "; the last other thread there: ";
     tell_thread(w, static_cast<std::uint16_t>(t.slot), line);
     line << " in " << name;
     return;
@@ -118,7 +118,7 @@ void describe_wait(const Layout& w, std::uint16_t slot, std::span<char> text) no
   if (s.wait_caller != 0) (line << ", called at ").hex(s.wait_caller);
   constexpr std::int64_t kMs = 1'000'000;
   const auto ms = static_cast<std::uint64_t>((w.scheduler.now_ns - s.wait_since_ns) / kMs);
-  line << ", for " << ms << " ms of its time";
+  line << ", for " << ms << " ms of virtual time";
   if (is_stopped(w, s.process)) line << ", in a process that a signal stopped";
   tell_last_other(w, slot, line);
 }

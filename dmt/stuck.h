@@ -25,8 +25,8 @@ bool is_stuck(const Layout& w) noexcept;
 // The next slot after `slot` (0: the first) with a waiting thread; 0: no more.
 std::uint16_t next_waiting(const Layout& w, std::uint16_t slot) noexcept;
 
-// "thread 17 of process 12 waits in pthread_mutex_lock, called at 0x5555555551d2, since 3.204 s;
-// thread 18 of process 12 was the last in pthread_mutex_lock of the same object".
+// "thread 17 of process 12 waits in pthread_mutex_lock, called at 0x5555555551d2, for 3204 ms of
+// virtual time; the last other thread there: thread 18 of process 12 in pthread_mutex_lock".
 void describe_wait(const Layout& w, std::uint16_t slot, std::span<char> text) noexcept;
 
 }  // namespace crane::dmt

@@ -25,9 +25,9 @@ constexpr std::uint32_t kToMasterMost = kTerminalQueueBytes + kTerminalReadMost;
 constexpr std::uint32_t kBlocksMost = kBlocksMax / 8 * 7;  // as for the server's own connections
 
 constinit Bound terminals_bound{kTerminalsMax - 1, "pseudo-terminals",
-                                "no further one is opened (ENOSPC)"};
+                                "opening another fails (ENOSPC)"};
 constinit Bound blocks_bound{kBlocksMost, "blocks of unread input",
-                             "pseudo-terminals take no more for now"};
+                             "pseudo-terminals accept no more input for now"};
 
 std::uint32_t room(const Layout& w, const ByteQueue& q, std::uint32_t most) noexcept {
   if (q.bytes >= most) return 0;
