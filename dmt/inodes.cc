@@ -13,7 +13,7 @@ namespace {
 constinit Bound numbers_bound{kInodesMax, "files whose number is remembered",
                               "the oldest are forgotten: stat gives them new numbers"};
 constinit Bound held_bound{kInodesHeldMax, "files whose number is never forgotten",
-                           "the numbers of later shared mappings and pipes may be"};
+                           "later shared mappings and pipes may lose their numbers"};
 constinit Bound paths_bound{kPathsBytes, "bytes of the paths of files",
                             "the oldest are forgotten: a restore may not find these files"};
 

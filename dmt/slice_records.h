@@ -2,7 +2,7 @@
 #pragma once
 // The records of time slices in the segment (slices.h).  Layout only; no logic.
 //
-// Threads / Processes: as each field's comment says (layout.h, DMT-L1).
+// Threads / Processes: as stated per field (layout.h, DMT-L1).
 
 #include <atomic>
 #include <cstdint>
