@@ -77,7 +77,7 @@ void commit_written(Layout& w, std::uint32_t file, std::span<std::byte> room,
 // connect(2) with AF_UNSPEC: `file` becomes a socket again, and the peer sees a reset.
 void disconnect(Layout& w, std::uint32_t file) noexcept;
 
-// shutdown(2) halves.
+// shutdown(2) of one direction.
 void shutdown_read(Layout& w, std::uint32_t file) noexcept;
 void shutdown_write(Layout& w, std::uint32_t file) noexcept;
 

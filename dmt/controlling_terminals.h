@@ -6,8 +6,7 @@
 // Threads / Processes: everything here REQUIRES the turn.
 //
 // INVARIANT TTY-3  A terminal with a session controls processes of that session only.  A process
-// refers to
-//               the terminal only while the terminal has its session.
+//               refers to the terminal only while the terminal has its session.
 
 #include <cstdint>
 

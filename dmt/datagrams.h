@@ -10,7 +10,7 @@
 //
 // INVARIANT DMT-U1  `blocks` is the length of the list from `first` to `last`; 0 = both are 0.
 // INVARIANT DMT-U2  No address in the segment is an IPv4-mapped IPv6 address; IPv4 addresses are
-// plain.
+//               plain.
 
 #include <sys/uio.h>
 

@@ -137,7 +137,7 @@ void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept {
       std::uint64_t device = r.device, inode = r.inode;
       if (!there && r.next != kUnplaced) continue;
       if (rename(context, path_of(w, r), device, inode) != there) {
-        CRANE_ASSERT(there);  // asked twice, the same answer
+        CRANE_ASSERT(there);  // the same result as in the first pass
         r.next = kUnplaced;
         continue;
       }

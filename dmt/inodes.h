@@ -10,10 +10,9 @@
 // Threads: everything REQUIRES the turn.
 //
 // INVARIANT DMT-N1  Whether a file has a number, and which, is a function of the turns' order.  A
-// number
-//               is forgotten when the numbering reaches its record again, after kInodesMax numbers.
-//               A held record is skipped for ever: when its file ends, and which file the kernel
-//               then gives the same (device, inode), differs by replica.
+//               number is forgotten when the numbering reaches its record again, after kInodesMax
+//               numbers. A held record is skipped for ever: when its file ends, and which file the
+//               kernel then gives the same (device, inode), differs by replica.
 // INVARIANT DMT-N2  A record that is not free is in the bucket of its (device, inode), once.
 
 #include <cstdint>

@@ -7,10 +7,9 @@
 // Threads / Processes: everything here REQUIRES the turn.
 //
 // INVARIANT JOB-1  A thread of a stopped process ends no operation: while it has the turn, it waits
-// for
-//               continue_object (runtime/preload/turn/turn.cc).
+//               for continue_object (runtime/preload/turn/turn.cc).
 // INVARIANT JOB-2  waitpid can report at most one of a process' last stop and continuation: the
-// later.
+//               later.
 
 #include <cstdint>
 

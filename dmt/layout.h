@@ -8,7 +8,7 @@
 //
 // INVARIANT DMT-L1  Every field without "node:" or "any:" in its comment is read and written only
 //               by the turn holder (Scheduler::holder); the hand-off of the turn is the
-//               happens-before edge.  clang's thread-safety analysis knows it of libcrane.so
+//               happens-before edge.  clang's thread-safety analysis checks it in libcrane.so
 //               (dmt/base/thread_safety.h, tests/lint/thread_safety.py).
 // INVARIANT DMT-L2  `version` is stored last at creation and checked first at attach.
 // INVARIANT DMT-L3  No structure holds an address; all are trivially copyable or atomics.
@@ -89,7 +89,7 @@ struct alignas(128) SlotRecord {
   std::uint64_t pending_signals;             // bit signo-1, directed at this thread
   std::uint64_t blocked_signals;
   std::uint64_t operations;   // this slot's turns so far; names what it creates (D2)
-  std::uint64_t exit_object;  // joiners wait here
+  std::uint64_t exit_object;  // joiners wait on it
   std::int64_t cpu_ns;        // virtual processor time (processes.h)
   std::uint32_t wait_bits;    // wake-ups with these bits wake it (futexes); set before waiting
   std::atomic<std::uint32_t> in_operation;  // any: 1 = its thread is between get and put of a turn

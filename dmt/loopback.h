@@ -8,8 +8,7 @@
 // Threads / Processes: everything here REQUIRES the turn.
 //
 // INVARIANT LOOPBACK-1  While both ends live, the bytes that one end has sent and not drained are
-// the bytes
-//               that the other has not read.
+//               the bytes that the other has not read.
 // INVARIANT LOOPBACK-2  A loopback connection produces no output, and no entry concerns it.
 
 #include <cstddef>

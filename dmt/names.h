@@ -7,8 +7,7 @@
 // Threads / Processes: everything here REQUIRES the turn.
 //
 // INVARIANT NAME-1  A query has one answer: the first RESOLVED with its number.  A later one, from
-// another
-//                   leader, has no effect.
+//               another leader, has no effect.
 
 #include <cstdint>
 

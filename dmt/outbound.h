@@ -13,8 +13,7 @@
 // Threads / Processes: everything here REQUIRES the turn.
 //
 // INVARIANT OUTBOUND-1  Each kConnect is followed by one kClose of the same number: when the
-// attempt fails or
-//               is given up, or when the server closes the connection.
+//               attempt fails or is given up, or when the server closes the connection.
 
 #include <cstdint>
 #include <string_view>

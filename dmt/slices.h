@@ -25,9 +25,8 @@
 //               ticks, never by a clock of the machine.
 // INVARIANT SLICE-2  A point stays a point for the life of the group; only its weight changes.
 // INVARIANT SLICE-3  A sliced thread gets the turn only by an admitted bubble, after the others,
-// and
-//               before them from the next admission on; or before a thread that gives way in a loop
-//               (stall.h).  Then it keeps the turn for at most a slice, a quantum or a grant.
+//               and before them from the next admission on; or before a thread that gives way in a
+//               loop (stall.h).  Then it keeps the turn for at most a slice, a quantum or a grant.
 // INVARIANT SLICE-4  A server that runs past the clock of an early point had it at that clock.
 
 #include <cstdint>
@@ -60,7 +59,7 @@ void admit_early_points(Layout& w) noexcept;
 
 // Makes the operation that `me` ends next end its slice: it uses up the grant, and `me` is sliced.
 void end_slice(Layout& w, Slot me) noexcept;
-// Call it when the slot leaves the run queue: by its return it has waited.
+// Call it when the slot leaves the run queue, because the thread waits.  Ends the sliced state.
 inline void forget_slice(Layout& w, std::uint16_t slot) noexcept {
   if (!w.slots[slot].sliced) return;
   w.slots[slot].sliced = false;

@@ -8,9 +8,8 @@
 // checks at one clock agree.
 //
 // INVARIANT STUCK-1  A server is reported as stuck only if nothing that the node can admit would
-// wake one
-//               of its threads: no timer is armed, and no thread awaits a signal, or a file that a
-//               client, a datagram or the kernel makes ready.
+//               wake one of its threads: no timer is armed, and no thread awaits a signal, or a
+//               file that a client, a datagram or the kernel makes ready.
 
 #include <cstdint>
 #include <span>

@@ -11,8 +11,7 @@
 // Threads / Processes: everything here REQUIRES the turn.
 //
 // INVARIANT TTY-1  `files` links the open descriptions of both ends: `lines` of lines, and at most
-// one of
-//               the master.
+//               one of the master.
 // INVARIANT TTY-2  `to_line` has bytes only while the discipline has no room for the next one.
 
 #include <cstddef>

@@ -42,7 +42,7 @@ void detach_watches(Layout& w, std::uint32_t file) noexcept;
 
 // --- epoll -----------------------------------------------------------------------------------
 
-// A registration is named by (file, fd number), as in Linux; 0 = not registered.
+// Finds a registration by (file, fd number), as in Linux; 0 = not registered.
 std::uint32_t epoll_find(const Layout& w, std::uint32_t epoll, int fd, std::uint32_t file) noexcept;
 // Whether watching `file` from `epoll` would close a ring of epolls or nest them deeper than Linux
 // allows.  Readiness propagates along the watches and must terminate, so the call returns ELOOP.
