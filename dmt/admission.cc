@@ -78,7 +78,8 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
     }
     case EntryType::kSignal: {
       const auto sent = body_as<SignalBody>(w, body);
-      if (sent.signo < 1 || sent.signo > kSignalMax) fence(w, "an entry names no signal");
+      if (sent.signo < 1 || sent.signo > kSignalMax)
+        fence(w, "a SIGNAL entry has an invalid signal number");
       const std::uint16_t target = sent.pid == 0 ? kMainProcess : find_process(w, sent.pid);
       if (target != kNoProcess) send_signal(w, target, static_cast<int>(sent.signo));
       return;

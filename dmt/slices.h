@@ -59,7 +59,7 @@ void admit_early_points(Layout& w) noexcept;
 
 // Makes the operation that `me` ends next end its slice: it uses up the grant, and `me` is sliced.
 void end_slice(Layout& w, Slot me) noexcept;
-// Call it when the slot leaves the run queue, because the thread waits.  Ends the sliced state.
+// Call it when the slot leaves the run queue: its thread is no longer sliced.
 inline void forget_slice(Layout& w, std::uint16_t slot) noexcept {
   if (!w.slots[slot].sliced) return;
   w.slots[slot].sliced = false;
