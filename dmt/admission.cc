@@ -78,12 +78,13 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
     }
     case EntryType::kSignal: {
       const auto sent = body_as<SignalBody>(w, body);
-      if (sent.signo < 1 || sent.signo > kSignalMax) fence(w, "an entry names no signal");
+      if (sent.signo < 1 || sent.signo > kSignalMax)
+        fence(w, "a SIGNAL entry has an invalid signal number");
       const std::uint16_t target = sent.pid == 0 ? kMainProcess : find_process(w, sent.pid);
       if (target != kNoProcess) send_signal(w, target, static_cast<int>(sent.signo));
       return;
     }
-    case EntryType::kRestart: {  // the node sees to the rest
+    case EntryType::kRestart: {  // the node does the rest
       const auto restart = body_as<RestartBody>(w, body);
       if (restart.step == RestartBody::kEnd) send_signal(w, kMainProcess, SIGTERM);
       return;
@@ -91,11 +92,11 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
     case EntryType::kConfig:
     case EntryType::kBubble:
     case EntryType::kTime:
-    case EntryType::kPreempt:  // the node has seen to it (stall.h)
+    case EntryType::kPreempt:  // the node has handled it (stall.h)
     case EntryType::kPassed:
-    case EntryType::kEarlyPoint:  // the node has put it where it is needed (slices.h)
-    case EntryType::kCheckpoint:  // the node holds back what follows
-      return;                     // they carry time and grants only
+    case EntryType::kEarlyPoint:  // the node has stored it (slices.h)
+    case EntryType::kCheckpoint:  // the node holds back later entries
+      return;                     // they only carry time and grants
     case EntryType::kHash:
       return admit_hash(w, body);
     case EntryType::kAttach: {
@@ -116,7 +117,8 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
   fence(w, "an entry of the Paxos sequence has an unknown type");
 }
 
-// Where the schedule stands at this log index, for the node; between the outputs before and after.
+// Reports clock and schedule hash at this log index to the node, between the outputs before and
+// after.
 void publish_point(Layout& w, Index index, bool tell) noexcept {
   const OutputHeader point{
       OutputType::kAdmitted, {}, value(index), w.scheduler.hash, w.scheduler.clock};
@@ -174,7 +176,7 @@ bool admit_next(Layout& w) noexcept {
   if (header.type == EntryType::kAttach) {
     const auto who = body_as<AttachBody>(w, body);
     if (!may_attach(w, who.slot, who.number)) {
-      s.awaited = static_cast<std::uint16_t>(who.slot);  // as if it were not there yet
+      s.awaited = static_cast<std::uint16_t>(who.slot);  // as if the entry had not arrived
       return false;
     }
   }
@@ -186,10 +188,11 @@ bool admit_next(Layout& w) noexcept {
     if (stamp > s.now_ns) {
       const std::int64_t passed = stamp - s.now_ns;
       s.now_ns = stamp;
-      // Somebody wants to run, so that the time was used; it counts for who had the turn last.
+      // A thread was runnable, so the time was used; it counts for the thread that had the turn
+      // last.
       if (s.run_queue.head != kNone && s.last_slot != 0) use_processor(w, s.last_slot, passed);
     }
-    // Also when the stamp is old: threads may have read the clock past a deadline (rule 8).
+    // Also if the stamp is old: threads may have read the clock past a deadline (rule 8).
     fire_timers(w);
     if (header.type == EntryType::kTime) release_soft_barriers(w);
   }
@@ -200,7 +203,7 @@ bool admit_next(Layout& w) noexcept {
   s.grant_left = header.grant;
   s.grant_low_mark = header.grant / 2;
   s.grant_low.store(0, std::memory_order_relaxed);
-  note_object(w, 0);  // whom it woke is not what the next turn is about
+  note_object(w, 0);  // the next turn's object is not the one that the entry woke
   ring.pop();
   s.applied_index.store(value(header.viewstamp.index), std::memory_order_release);
   return true;

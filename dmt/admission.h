@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What one entry of the Paxos sequence does to the virtual world (DESIGN D3, D4, rule 8): first
+// The effect of one entry of the Paxos sequence on the virtual world (DESIGN D3, D4, rule 8): first
 // virtual time advances to the entry's stamp and every deadline up to it fires, then the effect.
 //
 // Threads / Processes: REQUIRES the turn.
@@ -13,7 +13,7 @@
 
 namespace crane::dmt {
 
-// Admits the next entry of the sequence, if there is one: its effect, its grant.  False: none.
+// Admits the next entry of the sequence: its effect and its grant.  Returns false if there is none.
 // A damaged entry fences the replica.
 bool admit_next(Layout& w) noexcept;
 

@@ -11,7 +11,7 @@ std::uint32_t allocate_block(Layout& w) noexcept {
   if (block != 0) {
     s.free_block = w.block_next[block];
   } else {
-    // Callers look first: the replica stops rather than lose bytes.
+    // Callers check for room first: the replica stops rather than lose bytes.
     if (s.blocks_used + 1 >= kBlocksMax) fence(w, "inbound buffers are exhausted");
     block = ++s.blocks_used;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Blocks of kBlockBytes for bytes that wait to be read: input of connections, datagrams.
+// Blocks of kBlockBytes for unread bytes: input of connections, datagrams.
 //
 // Threads / Processes: everything here REQUIRES the turn.
 
@@ -11,14 +11,14 @@
 
 namespace crane::dmt {
 
-// Whether so many bytes more fit, when no more than `most` blocks shall be in use.
+// Whether `bytes` more fit if at most `most` blocks may be in use.
 inline bool fits(const Layout& w, std::size_t bytes, std::uint32_t most = kBlocksMax - 1) noexcept {
-  const std::size_t needed = bytes / kBlockBytes + 2;  // at both ends a part of one
+  const std::size_t needed = bytes / kBlockBytes + 2;  // the first and last block may be partial
   return w.scheduler.blocks_in_use.load(std::memory_order_relaxed) + needed <= most;
 }
 
-// A block that nothing follows.  Never 0: the replica is fenced when all are used, so that callers
-// ask first (fits).
+// Returns a block without a successor, never 0.  If all blocks are used the replica is fenced, so
+// callers check first (fits).
 std::uint32_t allocate_block(Layout& w) noexcept;
 void free_block(Layout& w, std::uint32_t block) noexcept;
 

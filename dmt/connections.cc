@@ -35,7 +35,7 @@ void free_input(Layout& w, ConnectionState& c) noexcept {
   c.tail_block = c.head_offset = c.tail_used = 0;
 }
 
-// Copies from the front of the input; a peek leaves it there, and begins behind `skip` bytes.
+// Copies from the front of the input.  A peek keeps the bytes and begins after `skip` bytes.
 std::size_t copy_input(Layout& w, ConnectionState& c, std::byte* out, std::size_t size, bool peek,
                        std::size_t skip) noexcept {
   std::uint32_t block = c.head_block;
@@ -65,8 +65,8 @@ std::size_t copy_input(Layout& w, ConnectionState& c, std::byte* out, std::size_
   return done;
 }
 
-// Tells the proxies how far the server has read, in steps that keep the client's window open; its
-// first read, which opens the window, at once.
+// Reports to the proxies how far the server has read, in steps that keep the client's window open.
+// The first read, which opens the window, is reported at once.
 void report_consumed(Layout& w, ConnectionState& c) noexcept {
   if (c.reported != 0 && c.consumed - c.reported < kReceiveWindow / 4) return;
   c.reported = c.consumed;
@@ -79,8 +79,7 @@ void note_consumed(Layout& w, std::uint32_t file, std::size_t bytes) noexcept {
   w.files[file].readiness = connection_readiness(w, w.files[file]);
 }
 
-// Whether a client could mean both.  The wildcard of IPv6 is that of IPv4 as well, unless it is for
-// IPv6 only.
+// Whether a client could mean both.  The wildcard of IPv6 includes IPv4, unless it is IPv6-only.
 bool overlap(const ListenerState& a, const ListenerState& b) noexcept {
   const bool wild = ((a.any_address | b.any_address) & kWildcardAddress) != 0;
   if (a.bound.family == b.bound.family) return wild || same_ip(a.bound, b.bound);
@@ -99,7 +98,7 @@ bool same_place(const ListenerState& a, const ListenerState& b) noexcept {
   return same_ip(a.bound, b.bound) && ((a.any_address ^ b.any_address) & kPlaceBits) == 0;
 }
 
-// Another listener than `file` is where that is.
+// Whether another listener than `file` listens at the same place.
 bool is_shared(const Layout& w, std::uint32_t file) noexcept {
   for (std::uint32_t f = w.scheduler.listeners; f != 0; f = w.files[f].listener.next) {
     if (f != file && same_place(w.files[f].listener, w.files[file].listener)) return true;
@@ -120,15 +119,16 @@ bool listens_on(const Layout& w, std::uint16_t port) noexcept {
   return false;
 }
 
-// How well a listener fits: its very address, any of the family, another one of the family, one of
-// the other family (the outside reaches all of them by the one published port).
+// How well a listener fits: 4 its exact address, 3 a wildcard of the family, 2 another address of
+// the family, 1 the other family (the outside reaches them all by one published port).
 unsigned fitness(const ListenerState& l, const VirtualAddress& local) noexcept {
   if (same_ip(l.bound, local)) return 4;
   if (l.bound.family != local.family) return 1;
   return (l.any_address & kWildcardAddress) != 0 ? 3 : 2;
 }
 
-// The listener for a connection; among equals (SO_REUSEPORT) its number decides (rule 21).
+// The listener for a connection.  Among equals (SO_REUSEPORT) the connection's number decides (rule
+// 21).
 std::uint32_t find_listener(const Layout& w, const ConnectBody& body, Index conn) noexcept {
   unsigned best = 0;
   std::uint64_t equals = 0;
@@ -174,7 +174,7 @@ void unlink_connection(Layout& w, std::uint32_t file) noexcept {
   *at = w.files[file].connection.bucket_next;
 }
 
-// Hands on the record whose `size` bytes lie at `bytes`, behind room for its header.
+// Commits the record with `size` bytes at `bytes`; its header goes directly before them.
 void commit_record(Layout& w, OutputType type, std::uint64_t conn, std::uint64_t argument,
                    std::byte* bytes, std::uint32_t size, OutputMarks marks = {}) noexcept {
   const OutputHeader header{type, marks, conn, argument, w.scheduler.clock};
@@ -222,7 +222,7 @@ void reset_connection(Layout& w, std::uint32_t file) noexcept {
   ConnectionState& c = w.files[file].connection;
   if (c.reset) return;
   c.reset = true;
-  // As Linux answers: a reset after the client's FIN is a broken pipe, else a reset by peer.
+  // As Linux: a reset after the client's FIN is a broken pipe, otherwise a reset by peer.
   c.socket_error = c.fin_received ? EPIPE : ECONNRESET;
   refresh_readiness(w, file, true);
 }
@@ -293,8 +293,8 @@ std::uint32_t accept_connection(Layout& w, std::uint32_t listener) noexcept {
   w.files[file].chain = 0;
   if (w.files[file].kind == FileKind::kConnection) w.files[file].connection.accepted = true;
   refresh_readiness(w, listener, false);
-  // The queue was full, so nobody waits in accept: this wakes the threads that wait in connect for
-  // a place.
+  // The queue was full, so no thread waits in accept: this wakes the threads that wait in connect
+  // for room.
   if (l.queued == l.backlog) signal(w, w.files[listener].object, kAll);
   return file;
 }
@@ -463,7 +463,7 @@ void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size,
   if (file == 0) return;
   ConnectionState& c = w.files[file].connection;
   if (c.reset || c.fin_received) return;
-  if (c.shut_read) {  // read side shut: bytes are accepted and forgotten, the window stays open
+  if (c.shut_read) {  // read side shut: the bytes are dropped and the window stays open
     c.received += size;
     c.consumed += size;
     report_consumed(w, c);
@@ -515,12 +515,14 @@ void admit_taken(Layout& w, std::span<const std::byte> bodies) noexcept {
 
 void reset_connections(Layout& w, Resets which) noexcept {
   if (which == Resets::kNone) return;
-  // File numbers are handed out at turns, so their order is the same on every replica.
+  // File numbers are assigned at turns, so their order is the same on every replica.
   for (std::uint32_t file = 1; file <= w.scheduler.files_used; ++file) {
     const FileRecord& f = w.files[file];
     if (f.kind != FileKind::kConnection || f.connection.loopback) continue;
     if (which == Resets::kThoseThatStay && f.connection.tcp.mss != 0) continue;
-    if (!f.connection.connecting) reset_connection(w, file);  // the new leader opens those
+    if (!f.connection.connecting)
+      reset_connection(w, file);  // the new leader opens the connecting
+                                  // ones
   }
 }
 
@@ -538,7 +540,7 @@ Readiness connection_readiness(const Layout& w, const FileRecord& file) noexcept
   if (c.received - c.consumed >= c.low_water + hidden || at_eof) now |= kIn;
   if (at_eof) now |= kRdHup;
   if (at_eof && c.shut_write) now |= kHup;
-  // Writable when a third of the send buffer is free, as Linux' TCP says it.
+  // Writable when a third of the send buffer is free, as in Linux' TCP.
   const std::uint64_t used = c.sent - c.drained;
   const std::uint64_t limit = send_limit(w, c);
   if (c.shut_write || used * 3 <= limit * 2) now |= kOut;

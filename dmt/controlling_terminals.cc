@@ -23,7 +23,7 @@ bool ignores(const Layout& w, Slot me, int signo) noexcept {
          w.processes[s.process].dispositions[signo] == Disposition::kIgnore;
 }
 
-// The session that a group belongs to, 0 = there is neither group nor process of that number.
+// The session of a group; 0 = no group or process has that number.
 std::uint32_t session_of(const Layout& w, std::uint32_t group) noexcept {
   std::uint32_t by_pid = 0;
   for (std::uint16_t i = 1; i < kProcessesMax; ++i) {
@@ -88,7 +88,7 @@ void leave_terminal(Layout& w, std::uint16_t process, bool ends) noexcept {
   if (!ends) signal_group(w, group, SIGCONT);
 }
 
-// As Linux: the leader is told, and the group in the foreground when the leader has ended.
+// As Linux: signals the leader; when the leader has ended, the foreground group.
 void hang_up_session(Layout& w, std::uint16_t terminal) noexcept {
   const TerminalRecord& t = w.terminals[terminal];
   for (std::uint16_t i = 1; t.session != 0 && i < kProcessesMax; ++i) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Pseudo-terminals and sessions, as Linux has it: which terminal controls a process, whose group is
-// in the foreground, and the signals that terminals send.
+// Pseudo-terminals and sessions as in Linux: the controlling terminal of a process, the foreground
+// group, and the signals that terminals send.
 //
 // Threads / Processes: everything here REQUIRES the turn.
 //
-// INVARIANT TTY-3  A terminal with a session controls processes of that session only, and a process
-//               names the terminal as its own only while the terminal has its session.
+// INVARIANT TTY-3  A terminal with a session controls processes of that session only.  A process
+//               refers to the terminal only while the terminal has its session.
 
 #include <cstdint>
 
@@ -17,27 +17,27 @@ namespace crane::dmt {
 
 bool leads_session(const Layout& w, std::uint16_t process) noexcept;
 
-// The terminal controls the session of `process`, whose group is in the foreground.
-// REQUIRES: the process leads a session without a terminal, the terminal has no session.
+// Makes the terminal control the session of `process`, with its group in the foreground. REQUIRES:
+// the process leads a session without a terminal, and the terminal has no session.
 void become_controlling(Layout& w, std::uint16_t process, std::uint16_t terminal) noexcept;
-// The terminal has no session any more, nor have those processes it.
+// Ends the terminal's control of its session and of the processes in it.
 void release_session(Layout& w, std::uint16_t terminal) noexcept;
-// The process has no controlling terminal any more; when it leads a session none of that has, and
-// the group in the foreground gets SIGHUP.  `ends`: because the process ends.
+// Ends the process' use of its controlling terminal.  If it leads a session, the whole session
+// loses the terminal, and the foreground group gets SIGHUP.  `ends`: the process is ending.
 void leave_terminal(Layout& w, std::uint16_t process, bool ends) noexcept;
-// The master is closed.
+// Called when the master is closed.
 void hang_up_session(Layout& w, std::uint16_t terminal) noexcept;
 
-// Whether a process in the background may use its terminal; else `signo` (SIGTTIN, SIGTTOU) was
-// sent to its group, or nothing would come of that.
+// Whether a background process may use its terminal.  kSignalled: its group got `signo` (SIGTTIN,
+// SIGTTOU).  kRefused: the signal would have no effect.
 enum class Permission : std::uint8_t { kGranted, kSignalled, kRefused };
 Permission ask_terminal(Layout& w, Slot me, std::uint16_t terminal, int signo) noexcept;
 
-// What TIOCSPGRP changes: 0 or a negative error number.
+// TIOCSPGRP.  Returns 0 or a negative error number.
 int set_foreground(Layout& w, std::uint16_t process, std::uint16_t terminal,
                    std::int32_t group) noexcept;
 
-// To each process of the group; none when it is 0.
+// Sends the signal to each process of the group; 0 means no group.
 void signal_group(Layout& w, std::uint32_t group, int signo) noexcept;
 
 }  // namespace crane::dmt

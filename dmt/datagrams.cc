@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::uint16_t kFamilyV4 = 2, kFamilyV6 = 10;
 constexpr std::uint16_t kFirstFreePort = 32768;
-// Input of connections comes first: datagrams use no more than half of all blocks.
+// Input of connections has priority: datagrams use at most half of all blocks.
 constexpr std::uint32_t kAllBlocksMax = kBlocksMax / 2;
 
 constinit Bound datagrams_bound{kAllBlocksMax, "blocks of unread input", "datagrams are dropped"};
 
-// Whether a socket bound to `bound` may hear of what concerns addresses of `family`.
+// Whether a socket with this binding can receive datagrams to addresses of `family`.
 bool hears(const DatagramState& d, std::uint16_t family) noexcept {
   if (d.bound.family == family) return true;
   return d.bound.family == kFamilyV6 && family == kFamilyV4 && is_wildcard(d.bound) && !d.only_v6;
@@ -41,7 +41,7 @@ std::uint32_t blocks_of(std::size_t size) noexcept {
                                     kBlockBytes);
 }
 
-// The next block of the socket's queue.
+// Appends a block to the socket's queue and returns it.
 std::byte* add_block(Layout& w, DatagramState& d) noexcept {
   const std::uint32_t block = allocate_block(w);
   (d.last != 0 ? w.block_next[d.last] : d.first) = block;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the scheduler and the node ask of a file by its kind: one table with a row per kind.  What
-// the wrappers ask besides stands in runtime/preload/files/file_ops.h.
+// How the scheduler and the node handle each kind of file: one table with a row per kind.  The
+// table of the wrappers is runtime/preload/files/file_ops.h.
 //
 // Threads / Processes: everything here REQUIRES the turn.
 
@@ -14,16 +14,16 @@ namespace crane::dmt {
 
 struct KindOfFile {
   FileKind kind;
-  const char* name;  // in the report of a thread that waits on one
-  // The level that the state gives now.
+  const char* name;  // for the report of a thread that waits on the file
+  // The readiness that follows from the state.
   Readiness (*readiness)(const Layout& w, const FileRecord& f) noexcept;
-  // What the end of the last reference means outside the file itself.
+  // Effects of the last reference's end outside the file itself.
   void (*close)(Layout& w, std::uint32_t file) noexcept;
-  // Whether what happens outside of the server may make it ready.
+  // Whether an event outside the server may make it ready.
   bool (*comes_from_outside)(const FileRecord& f) noexcept;
-  // A rise wakes one of the threads that wait: a listener's connection is for one accept.
+  // A rise in readiness wakes only one waiter: a listener's connection is for one accept.
   bool wakes_one = false;
-  // Where its open files are counted, if they are.
+  // The counter of open files of this kind, if there is one.
   std::uint32_t SchedulerState::*count = nullptr;
 };
 
@@ -33,7 +33,8 @@ inline bool is_pipe_end(FileKind kind) noexcept {
   return kind == FileKind::kPipeRead || kind == FileKind::kPipeWrite;
 }
 
-// Of a table whose rows begin with their kind: that adding a kind without its row does not compile.
+// Checks that the rows begin with the kinds in order, so that a kind without a row does not
+// compile.
 template <typename Row, std::size_t kRows>
 consteval bool has_row_for_each_kind(const Row (&rows)[kRows]) {
   if (kRows != static_cast<std::size_t>(FileKind::kEnd)) return false;

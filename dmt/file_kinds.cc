@@ -18,14 +18,14 @@ namespace {
 
 void close_nothing(Layout&, std::uint32_t) noexcept {}
 
-// What was on its way to this socket.
+// Drops the descriptors in flight to this socket.
 void drop_rights(Layout& w, std::uint32_t index) noexcept {
   for (Right r = receive_right(w, index); r.found; r = receive_right(w, index)) {
     if (r.file != 0) drop_reference(w, r.file);
   }
 }
 
-// The other end of a pipe or unix stream is gone: EOF for its readers, EPIPE for its writers.
+// Ends the other end's connection to a pipe or unix stream: EOF for readers, EPIPE for writers.
 void close_stream(Layout& w, std::uint32_t index) noexcept {
   drop_rights(w, index);
   FileRecord& file = w.files[index];
@@ -36,8 +36,7 @@ void close_stream(Layout& w, std::uint32_t index) noexcept {
   if (file.kind == FileKind::kUnixStream && file.port != SOCK_DGRAM && file.stream.bytes > 0) {
     w.files[peer].stream.reset = true;
   }
-  // A pipe with a name keeps what was not read as long as a writer is there
-  // (runtime/preload/files/fifo.cc).
+  // A named pipe keeps its unread bytes while it has a writer (runtime/preload/files/fifo.cc).
   if (file.stream.fifo != 0 && file.kind == FileKind::kPipeRead) {
     w.files[peer].stream.bytes = file.stream.bytes;
   }
@@ -83,7 +82,7 @@ void close_both(Layout& w, std::uint32_t index) noexcept {
 Readiness never_ready(const Layout&, const FileRecord&) noexcept { return 0; }
 Readiness always_ready(const Layout&, const FileRecord&) noexcept { return kIn | kOut; }
 
-// As Linux says of a socket that is neither listening nor connected.
+// As Linux reports for a socket that is neither listening nor connected.
 Readiness new_socket_readiness(const Layout&, const FileRecord& f) noexcept {
   return f.listener.connect_error != 0 ? kIn | kOut | kErr | kHup | kRdHup : kOut | kHup;
 }

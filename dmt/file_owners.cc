@@ -10,7 +10,7 @@
 namespace crane::dmt {
 namespace {
 
-// si_code and si_band of the events (POLL_IN and its like); the bands are poll's old names too.
+// si_code and si_band of the events (POLL_IN etc.); the bands include poll's old names.
 struct Event {
   std::int32_t code;
   std::uint32_t band;
@@ -22,7 +22,7 @@ Event event_of(Readiness bits) noexcept {
   return {POLL_OUT, kOut | kWriteNormal | kWriteBand};
 }
 
-// As siginfo_t has them: the band where the sender's numbers are, the descriptor in the value.
+// In the layout of siginfo_t: the band overlays the sender's numbers, the descriptor the value.
 SignalInfo info_of(const FileOwner& owner, Readiness bits) noexcept {
   SignalInfo info{};
   if (owner.signal == 0) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Signals to the owner of an open file description: SIGURG (urgent.h), and with O_ASYNC, when its
-// readiness rises or new bytes come: SIGIO, or the signal of F_SETSIG with the descriptor and the
-// events.
+// Signals to the owner of an open file description: SIGURG (urgent.h), and with O_ASYNC a signal
+// when its readiness rises or new bytes come.  That signal is SIGIO, or the signal of F_SETSIG with
+// the descriptor and the events.
 //
 // Threads / Processes: REQUIRES the turn.
 
@@ -10,14 +10,14 @@
 
 namespace crane::dmt {
 
-// Of a kind whose readiness the kernel would tell by a signal: sockets, pipes and terminals.
+// Whether the kernel would signal the readiness of this kind: sockets, pipes and terminals.
 bool may_tell_owner(FileKind kind) noexcept;
 
-// Nothing is sent where there is none, or where it has ended.
+// Sends nothing if there is no owner or if it has ended.
 void send_to_owner(Layout& w, const FileOwner& owner, int signo, const SignalInfo& info) noexcept;
 
-// The file's level is `now`; `rise` are the bits that were not set before, and `edge` says that
-// something has come though none is.
+// The file's level is `now`.  `rise` contains the bits that were not set before; `edge`: something
+// has come although no bit is new.
 void tell_owner(Layout& w, std::uint32_t file, Readiness now, Readiness rise, bool edge) noexcept;
 
 }  // namespace crane::dmt

@@ -22,7 +22,7 @@ std::uint32_t* descriptor(Layout& w, std::uint16_t process, int fd) noexcept {
 // --- files -----------------------------------------------------------------------------------
 
 static constinit Bound files_bound{kFilesMax - 1, "open files of all processes",
-                                   "no further one is opened (ENFILE)"};
+                                   "opening another fails (ENFILE)"};
 
 bool has_room_for_files(const Layout& w, std::uint32_t count) noexcept {
   std::uint32_t room = kFilesMax - 1 - w.scheduler.files_used;
@@ -127,7 +127,7 @@ void join_ends(Layout& w, std::uint32_t file, std::uint32_t reads, std::uint32_t
 
 bool send_right(Layout& w, Slot me, std::uint32_t stream, std::uint32_t file, bool last,
                 std::uint64_t place) noexcept {
-  // The envelope is a file of its own: one file may be on several ways at once.
+  // The envelope is a separate file, because one file may be in flight several times at once.
   const std::uint32_t envelope = create_file(w, me, FileKind::kEventFd);
   if (envelope == 0) return false;
   w.files[envelope].counter.count = file;
@@ -164,7 +164,7 @@ void timer_expired(Layout& w, std::uint32_t file) noexcept {
     expirations += static_cast<std::uint64_t>((w.scheduler.now_ns - deadline) / c.interval_ns);
     arm_timer(w, c.timer, deadline + static_cast<std::int64_t>(expirations) * c.interval_ns);
   }
-  // As Linux, whose timer stands still from there on until it is read: one event.
+  // As Linux, where such a timer stops until it is read: one event.
   const bool is_first = c.count == 0;
   c.count += expirations;
   refresh_readiness(w, file, is_first);

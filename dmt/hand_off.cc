@@ -15,25 +15,25 @@
 namespace crane::dmt {
 namespace {
 
-// How often a perturbed thread is delayed: once in this many hand-offs.
+// A perturbed thread is delayed once in this many hand-offs.
 constexpr std::uint64_t kPerturbPeriod = 16;
 
 thread_local std::uint64_t perturb_state = 0;
 thread_local SpinBudget spin_budget;
-// Threads of this process that spin now.
+// Number of spinning threads in this process.
 std::atomic<std::uint32_t> spinners{0};
 thread_local std::uint32_t restores_seen = 0;
 std::atomic<RestoreHandler> restore_handler{nullptr};
 
 std::uint64_t next_random() noexcept {
-  // xorshift64*: any stream will do, it only disturbs.
+  // xorshift64*: any stream will do, it only perturbs.
   perturb_state ^= perturb_state >> 12;
   perturb_state ^= perturb_state << 25;
   perturb_state ^= perturb_state >> 27;
   return perturb_state * 0x2545F4914F6CDD1D;
 }
 
-// REQUIRES nothing: what belongs to the turn is looked at only after the turn was seen.
+// REQUIRES nothing: it reads fields of the turn only after it has seen the turn.
 bool may_go(const Layout& w, std::uint16_t me, Until until) noexcept {
   const SchedulerState& s = w.scheduler;
   if (s.holder.load(std::memory_order_seq_cst) != me) return false;
@@ -42,12 +42,12 @@ bool may_go(const Layout& w, std::uint16_t me, Until until) noexcept {
   return has_preempt_request(w, Slot{me}) || is_past_preempt_request(w, Slot{me});
 }
 
-// As many of this process may spin as leave a core to the thread that they spin for.
+// How many threads of this process may spin: one core stays free for the thread that they wait for.
 std::uint32_t spinners_most() noexcept {
   static std::atomic<std::uint32_t> most{UINT32_MAX};
   if (const auto known = most.load(std::memory_order_relaxed); known != UINT32_MAX) return known;
   unsigned long set[1024 / 8 / sizeof(unsigned long)] = {};
-  // Of the first thread: others may have bound themselves.
+  // The affinity of the first thread: others may have bound themselves.
   const long bytes = raw_syscall(SYS_sched_getaffinity, raw_syscall(SYS_getpid), sizeof set, set);
   int processors = 0;
   for (long i = 0; i < bytes / static_cast<long>(sizeof set[0]); ++i) {
@@ -58,7 +58,7 @@ std::uint32_t spinners_most() noexcept {
   return found;
 }
 
-// Whether the turn came meanwhile.
+// Returns whether the turn came meanwhile.
 bool spin_for_turn(const Layout& w, std::uint16_t me, Until until) noexcept {
   const std::uint32_t most = w.header.configuration.spin;
   if (most == 0) return false;
@@ -106,7 +106,8 @@ void perturb(const Layout& w) noexcept {
 void await_turn(Layout& w, std::uint16_t me, Until until) noexcept {
   SlotRecord& s = w.slots[me];
   if (spin_for_turn(w, me, until)) return;
-  // Dekker with pass_turn and wake_holder: either we see the turn, or they see that we sleep.
+  // Dekker with pass_turn and wake_holder: either this thread sees the turn, or they see that it
+  // sleeps.
   for (;;) {
     s.parked.store(1, std::memory_order_seq_cst);
     if (may_go(w, me, until)) break;

@@ -11,13 +11,13 @@ namespace crane::dmt {
 namespace {
 
 constinit Bound numbers_bound{kInodesMax, "files whose number is remembered",
-                              "the oldest are forgotten: stat numbers them anew"};
+                              "the oldest are forgotten: stat gives them new numbers"};
 constinit Bound held_bound{kInodesHeldMax, "files whose number is never forgotten",
-                           "those of further shared mappings and pipes may be"};
+                           "later shared mappings and pipes may lose their numbers"};
 constinit Bound paths_bound{kPathsBytes, "bytes of the paths of files",
                             "the oldest are forgotten: a restore may not find these files"};
 
-// Numbers lie one after the other: the record of number n is n modulo kInodesMax (DMT-N1).
+// Numbers are consecutive: the record of number n is n modulo kInodesMax (DMT-N1).
 InodeRecord& record_of(Layout& w, std::uint64_t number) noexcept {
   return w.inodes.records[number % kInodesMax];
 }
@@ -76,7 +76,7 @@ InodeRecord& give_number(Layout& w, std::uint64_t device, std::uint64_t inode) n
   return r;
 }
 
-// A record's `next`, while all are placed again.
+// The `next` of a record that is not yet placed again.
 constexpr std::uint32_t kUnplaced = ~0U;
 
 }  // namespace
@@ -103,7 +103,7 @@ void hold_inode(Layout& w, InodeRecord& r) noexcept {
   ++w.inodes.held;
 }
 
-// A path that would cross the end of the bytes begins at their start.
+// A path that would cross the end of the buffer starts at its beginning.
 void remember_path(Layout& w, InodeRecord& r, std::string_view path) noexcept {
   InodeTable& t = w.inodes;
   const auto bytes = static_cast<std::uint32_t>(path.size());
@@ -129,7 +129,7 @@ void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept {
   (void)rename(context, "/", t.root_device, t.root_inode);
   for (std::uint32_t& bucket : t.buckets) bucket = 0;
   const std::uint64_t oldest = t.last_number > kInodesMax ? t.last_number - kInodesMax : 0;
-  // Those that are there come first, and of each kind the youngest: the first is kept.
+  // Existing files come first, and within each group the youngest: the first record is kept.
   for (const bool there : {true, false}) {
     for (std::uint64_t number = t.last_number; number > oldest; --number) {
       InodeRecord& r = record_of(w, number);
@@ -137,7 +137,7 @@ void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept {
       std::uint64_t device = r.device, inode = r.inode;
       if (!there && r.next != kUnplaced) continue;
       if (rename(context, path_of(w, r), device, inode) != there) {
-        CRANE_ASSERT(there);  // asked twice, the same answer
+        CRANE_ASSERT(there);  // the same result as in the first pass
         r.next = kUnplaced;
         continue;
       }
@@ -146,7 +146,7 @@ void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept {
           r.number = 0;
           continue;
         }
-        leave_bucket(w, *known);  // a held one, met before its time
+        leave_bucket(w, *known);  // a held record, visited out of order
         known->number = 0;
       }
       std::uint32_t& bucket = bucket_of(w, device, inode);
@@ -159,7 +159,7 @@ void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept {
 }
 
 Modified last_modified(const Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
-  // Looking changes nothing.
+  // A look-up changes nothing.
   const InodeRecord* r = known_inode(const_cast<Layout&>(w), device, inode);
   if (r == nullptr || r->unseen) return {true, w.scheduler.now_ns + w.scheduler.wall_offset_ns};
   return {r->modified_ns != kNotModified, r->modified_ns};

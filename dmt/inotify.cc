@@ -16,16 +16,16 @@ namespace {
 constinit Bound watches_bound{kFileWatchesMax - 1, "watches of files",
                               "inotify_add_watch fails (ENOSPC)"};
 constinit Bound events_bound{kInotifyEventsMax, "events of one inotify instance",
-                             "further ones are lost (IN_Q_OVERFLOW)"};
+                             "later events are lost (IN_Q_OVERFLOW)"};
 
 constexpr std::uint32_t kHeader = sizeof(struct inotify_event);
 // A block's count of its used bytes, padded so that events are aligned.
 constexpr std::uint32_t kBlockHeader = 16;
 constexpr std::uint32_t kEventBytesMax = kHeader + kInotifyNameMax + 1;
 static_assert(kEventBytesMax + kBlockHeader <= kBlockBytes);
-// Input of connections comes first: events use no more than a quarter of all blocks.
+// Input of connections has priority: events use at most a quarter of all blocks.
 constexpr std::uint32_t kEventBlocksMax = kBlocksMax / 4;
-// Events about names are the directory's alone.
+// Only the directory gets events about names.
 constexpr std::uint32_t kNameEvents = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO;
 constexpr std::uint32_t kKeptBits = IN_ALL_EVENTS | IN_ONESHOT | IN_EXCL_UNLINK;
 static_assert(IN_ALL_EVENTS < 1u << kFileEventsMax);
@@ -39,7 +39,7 @@ std::uint32_t& bucket_of(Layout& w, std::uint64_t number) noexcept {
   return w.inotify.buckets[number % kFileWatchBuckets];
 }
 
-// --- the count of who asks for an event (DMT-I3) -------------------------------------------------
+// --- the number of watches per event (DMT-I3) ---------------------------------------------------
 
 void count_interest(Layout& w, std::uint32_t mask, bool begins) noexcept {
   for (std::uint32_t left = mask & IN_ALL_EVENTS; left != 0; left &= left - 1) {
@@ -69,7 +69,7 @@ struct inotify_event header_at(const Layout& w, std::uint32_t block, std::uint32
   return e;
 }
 
-// As Linux: the name, its end, and padding to a whole number of headers.
+// As Linux: the name, its terminating 0, and padding to a whole number of headers.
 std::uint32_t padded(std::string_view name) noexcept {
   if (name.empty()) return 0;
   return (static_cast<std::uint32_t>(name.size()) + kHeader) / kHeader * kHeader;
@@ -87,7 +87,7 @@ bool equals_last(const Layout& w, const InotifyState& s, const struct inotify_ev
          (std::memcmp(text, name.data(), name.size()) == 0 && text[name.size()] == std::byte{0});
 }
 
-// Room for so many bytes in the last block; false: there is none.
+// Makes room for `bytes` in the last block.  Returns false if there is none.
 bool make_room(Layout& w, InotifyState& s, std::uint32_t bytes) noexcept {
   if (s.tail_block != 0 && used_of(w, s.tail_block) + bytes <= kBlockBytes) return true;
   if (!fits(w, kBlockBytes, kEventBlocksMax)) return false;
@@ -110,7 +110,7 @@ void queue_event(Layout& w, std::uint32_t instance, std::int32_t watch, std::uin
   if (s.overflowed || equals_last(w, s, e, name)) return;
   if (s.events >= kInotifyEventsMax || !make_room(w, s, kHeader + e.len)) {
     events_bound.say();
-    s.overflowed = true;  // it is the last event, and is told when the others were
+    s.overflowed = true;  // the last event, reported after the queued ones
     return refresh_readiness(w, instance, true);
   }
   const std::uint32_t at = used_of(w, s.tail_block);
@@ -146,7 +146,7 @@ void drop_file_watch(Layout& w, std::uint32_t index) noexcept {
   w.inotify.free = index;
 }
 
-// .. and its instance is told.
+// Drops the watch and queues IN_IGNORED for its instance.
 void end_file_watch(Layout& w, std::uint32_t index) noexcept {
   const FileWatch watch = w.inotify.watches[index];
   drop_file_watch(w, index);
@@ -163,7 +163,7 @@ std::uint32_t new_file_watch(Layout& w) noexcept {
   return t.used + 1 < kFileWatchesMax ? ++t.used : 0;
 }
 
-// Tells the watches of one file.
+// Queues the event for the watches of one file.
 void tell(Layout& w, std::uint64_t number, const FileEvent& e, std::uint32_t mask,
           std::string_view name) noexcept {
   std::uint32_t next;
@@ -227,7 +227,7 @@ bool is_file_watched(const Layout& w, std::uint64_t number) noexcept {
 }
 
 void report_file_event(Layout& w, const FileEvent& e) noexcept {
-  // An instance that watches both is told of the directory's first.
+  // An instance that watches both gets the directory's event first.
   if (e.directory != 0 && !e.name.empty()) {
     tell(w, e.directory, e, e.mask, e.name.substr(0, kInotifyNameMax));
   }

@@ -10,7 +10,7 @@
 namespace crane::dmt {
 namespace {
 
-// Objects named by kind and process, as those of signals (signals.cc).
+// Objects named by kind and process, like those of signals (signals.cc).
 constexpr std::uint64_t kContinueObjects = (1ull << 62) | (3ull << 32);
 constexpr int kStopSignals[] = {SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
 
@@ -36,11 +36,11 @@ void continue_process(Layout& w, std::uint16_t process) noexcept {
   signal(w, continue_object(process), kAll);
 }
 
-// A group is orphaned when no member's parent is of another group of its session.  The server's
-// own parent counts as one: a shell that could continue it.
+// A group is orphaned if no member has a parent in another group of its session.  The server's own
+// parent counts as one: a shell that could continue it.
 bool holds_group(const Layout& w, const ProcessRecord& member) noexcept {
   if (&member == &w.processes[kMainProcess]) return true;
-  if (member.parent == kNoProcess) return false;  // init is of another session
+  if (member.parent == kNoProcess) return false;  // init is in another session
   const ProcessRecord& parent = w.processes[member.parent];
   return parent.state == ProcessState::kAlive && parent.group != member.group &&
          parent.session == member.session;

@@ -30,18 +30,18 @@ std::uint8_t lower(std::uint8_t c) noexcept {
   const bool is_upper = (c >= 'A' && c <= 'Z') || (is_latin_letter(c) && c < 0xdf);
   return is_upper ? static_cast<std::uint8_t>(c + 0x20) : c;
 }
-// As Linux: 0xdf and 0xff are lower case, and what becomes of them is no letter of theirs.
+// As Linux: 0xdf and 0xff count as lower case, although the result is not their upper case.
 std::uint8_t upper(std::uint8_t c) noexcept {
   const bool is_lower = (c >= 'a' && c <= 'z') || (is_latin_letter(c) && c >= 0xdf);
   return is_lower ? static_cast<std::uint8_t>(c - 0x20) : c;
 }
 
-// Not the first byte of a character of several.
+// Whether the byte continues a multi-byte character.
 bool continues(const TerminalModes& m, std::uint8_t c) noexcept {
   return input_has(m, IUTF8) && (c & 0xc0) == 0x80;
 }
 
-// One input byte under way.
+// Processes one input byte.
 class Receiver {
  public:
   Receiver(LineState& l, const TerminalModes& m, const OutputSink& echo) noexcept
@@ -90,7 +90,7 @@ class Receiver {
   const OutputSink& echo_;
 };
 
-// With PARMRK 0xff itself comes twice.
+// With PARMRK, 0xff is stored twice.
 void Receiver::keep_marked(std::uint8_t c) noexcept {
   if (c == 0xff && input_has(m_, PARMRK)) keep(c);
   keep(c);
@@ -104,7 +104,7 @@ void Receiver::end_line(std::uint8_t c) noexcept {
 }
 
 void Receiver::echo_visible(std::uint8_t c) noexcept {
-  if (c == 0xff) {  // of all bytes this one is echoed as it is
+  if (c == 0xff) {  // this byte alone is echoed unchanged
     echo_plain(c);
     ++l_.column;
     return;
@@ -127,7 +127,7 @@ void Receiver::finish_erasing() noexcept {
   echo_processed('/');
 }
 
-// Back to where the tab began: the columns of what stands before it since the last one.
+// Moves back to where the tab began: counts the columns between it and the previous tab.
 void Receiver::erase_tab() noexcept {
   std::uint32_t columns = 0;
   bool after_tab = false;
@@ -159,7 +159,7 @@ void Receiver::erase_on_screen(std::uint8_t c) noexcept {
   }
 }
 
-// Without the means to erase on the screen, killing a line only says so.
+// Kills the line.  If the modes cannot erase on the screen, it only echoes the kill character.
 bool Receiver::kill_unseen(std::uint8_t c) noexcept {
   constexpr tcflag_t kAll = ECHOK | ECHOKE | ECHOE;
   if (echoes() && (m_.local & kAll) == kAll) return false;
@@ -171,14 +171,14 @@ bool Receiver::kill_unseen(std::uint8_t c) noexcept {
   return true;
 }
 
-// The character before the head goes.  False: erasing stops here.
+// Erases the character before the head.  Returns false if erasing stops there.
 bool Receiver::erase_character(bool of_word, bool single, bool& seen_word) noexcept {
   std::uint32_t first = l_.head;
   std::uint8_t c;
   do {
     c = at(--first);
   } while (continues(m_, c) && first != l_.ready);
-  if (continues(m_, c)) return false;  // a part of one
+  if (continues(m_, c)) return false;  // an incomplete character
   if (of_word && !is_word(c) && seen_word) return false;
   seen_word = seen_word || is_word(c);
   const std::uint32_t end = l_.head;
@@ -229,7 +229,7 @@ bool Receiver::controls_flow(std::uint8_t c) noexcept {
   return true;
 }
 
-// False: the byte is ignored.
+// Returns false if the byte is ignored.
 bool Receiver::translate(std::uint8_t& c) const noexcept {
   if (c == '\r') {
     if (input_has(m_, IGNCR)) return false;
@@ -240,7 +240,7 @@ bool Receiver::translate(std::uint8_t& c) const noexcept {
   return true;
 }
 
-// Of canonical mode.  False: the byte is one of the line.
+// Handles the bytes of canonical mode.  Returns false if the byte belongs to the line.
 bool Receiver::edit(std::uint8_t c) noexcept {
   if (is(c, VERASE) || is(c, VKILL) || (is(c, VWERASE) && extends())) {
     erase(c);
@@ -316,7 +316,8 @@ std::size_t take_line(LineState& l, std::uint8_t* to, std::size_t n) noexcept {
     const std::uint8_t c = l.bytes[l.tail % kLineBytes];
     const bool ends = is_end(l, l.tail);
     const bool is_byte = !ends || c != kDisabled || l.pushed;
-    // A read that is full takes an end of file along, or the next one would find it.
+    // A read that fills its buffer also consumes an end of file; otherwise the next one would find
+    // it.
     if (done == n && is_byte) break;
     clear_end(l, l.tail);
     if (is_byte) to[done++] = c;
@@ -354,14 +355,14 @@ std::uint32_t room_for_input(const LineState& l, const TerminalModes& m) noexcep
   std::uint32_t room = kLineBytes - (l.head - l.tail);
   if (input_has(m, PARMRK)) room = (room + 2) / 3;
   if (room > 1) return room - 1;
-  // A line without an end that fills everything still takes what edits or ends it.
+  // A full line without an end still accepts a byte that edits or ends it.
   return is_canonical(m) && l.ready == l.tail ? 1 : 0;
 }
 
 int receive(LineState& l, const TerminalModes& m, std::uint8_t byte,
             const OutputSink& echo) noexcept {
   const std::uint32_t needed = input_has(m, PARMRK) ? 2 : 1;
-  while (l.head - l.tail + needed > kLineBytes) --l.head;  // the end of a line that overflows
+  while (l.head - l.tail + needed > kLineBytes) --l.head;  // drops the end of a line that overflows
   const int signo = Receiver(l, m, echo).receive(byte);
   CRANE_ASSERT(l.head - l.tail <= kLineBytes && l.ready - l.tail <= l.head - l.tail);  // LINE-1
   return signo;

@@ -17,13 +17,13 @@
 namespace crane::dmt {
 namespace {
 
-// While the inbound blocks are this scarce an end passes on one block at a time, so that clients
-// find theirs (blocks.h), and every connection still gets on.
+// When this many inbound blocks are used, an end passes one block at a time.  So blocks remain for
+// clients (blocks.h), and every connection makes progress.
 constexpr std::uint32_t kScarceBlocks = kBlocksMax / 2;
 
 constexpr std::uint16_t kFirstFreePort = 32768, kLastFreePort = 60999;  // as Linux' local ports
 
-// 0 = its listener is not reached, more = the better.
+// 0 = the listener is not reached; higher = better.
 unsigned fitness(const ListenerState& l, const VirtualAddress& to) noexcept {
   if (l.port != to.port) return 0;
   const bool any = (l.any_address & kWildcardAddress) != 0;

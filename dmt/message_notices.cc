@@ -9,13 +9,13 @@
 namespace crane::dmt {
 namespace {
 
-// Objects named by kind and number, as those of signals (signals.cc).
+// Objects named by kind and number, like those of signals (signals.cc).
 constexpr std::uint64_t kNoticeObjects = (1ull << 62) | (4ull << 32);
 
-constinit Bound notices_bound{kMessageNoticesMax, "processes that mq_notify tells",
+constinit Bound notices_bound{kMessageNoticesMax, "registrations of mq_notify",
                               "mq_notify fails (ENOMEM)"};
 
-// The record stays as it is, for the thread that waits for it, until it is used again.
+// The record keeps its content for the thread that waits for it, until it is reused.
 void end_registration(Layout& w, std::uint32_t notice, bool fired) noexcept {
   MessageNotice& n = w.message_notices[notice];
   n.used = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which process is told when a message comes to an empty POSIX message queue (mq_notify): at most
-// one for each queue, once.
+// Which process mq_notify notifies when a message arrives at an empty POSIX message queue: at most
+// one per queue, once.
 //
 // Threads / Processes: everything here REQUIRES the turn.
 //
@@ -17,20 +17,20 @@ inline constexpr std::uint32_t kNoNotice = UINT32_MAX;
 
 // The registered notice of the queue, or kNoNotice.
 std::uint32_t find_notice(const Layout& w, std::uint64_t object) noexcept;
-// Registers one like the given; kNoNotice: the table is full.  REQUIRES: the queue has none.
+// Registers a notice like `like`; kNoNotice: the table is full.  REQUIRES: the queue has none.
 std::uint32_t add_notice(Layout& w, const MessageNotice& like) noexcept;
-// Takes back what `process` has registered for the queue.
+// Cancels the registration of `process` for the queue.
 void remove_notice(Layout& w, std::uint64_t object, std::uint16_t process) noexcept;
-// The process ends.
+// Called when the process ends.
 void remove_notices(Layout& w, std::uint16_t process) noexcept;
-// A message has come: `sender` and the notice's value are told, and the registration is over.
+// A message has arrived: sends the notice with `sender` and its value, and ends the registration.
 void fire_notice(Layout& w, std::uint64_t object, SignalInfo sender) noexcept;
 
 // --- for the thread of a Notify::kThread notice --------------------------------------------------
 
 bool is_registered(const Layout& w, std::uint32_t notice, std::uint32_t generation) noexcept;
 bool has_fired(const Layout& w, std::uint32_t notice, std::uint32_t generation) noexcept;
-// It waits on this object.
+// The thread waits on this object.
 std::uint64_t notice_object(std::uint32_t notice) noexcept;
 
 }  // namespace crane::dmt

@@ -13,8 +13,7 @@
 namespace crane::dmt {
 namespace {
 
-// A thread that was killed, cancelled, or has left its call by a jump does not come back for the
-// answer.
+// A thread that was killed, was cancelled or jumped out of its call does not return for the answer.
 bool is_abandoned(const Layout& w, const NameRecord& r, Slot me) noexcept {
   const SlotRecord& s = w.slots[r.slot];
   return r.slot == value(me) || !is_alive(s) || s.generation != r.generation;
@@ -68,7 +67,8 @@ void admit_resolved(Layout& w, const ResolvedBody& body) noexcept {
   r->state = NameState::kAnswered;
   r->answer = body;
   r->answer.name[kNameBytes - 1] = '\0';
-  if (r->answer.count > kNameAddressesMax) fence(w, "an entry tells more addresses than it has");
+  if (r->answer.count > kNameAddressesMax)
+    fence(w, "a RESOLVED entry counts more addresses than it can hold");
   signal(w, r->number, kAll);
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Questions for names (getaddrinfo and its kin) that the server's own files do not answer.  A
-// question gets a number and is told to the nodes (OutputType::kResolve); the leader's asks its
-// resolver, and RESOLVED brings the answer, or the error, to all replicas at one clock.
+// Name queries (getaddrinfo and related calls) that the server's own files do not answer.  A query
+// gets a number and goes to the nodes (OutputType::kResolve).  The leader's node queries its
+// resolver, and RESOLVED brings the answer or the error to all replicas at one clock.
 //
 // Threads / Processes: everything here REQUIRES the turn.
 //
-// INVARIANT NAME-1  A question has one answer: the first RESOLVED of its number.  A later one, of
-//                   another leader, has no effect.
+// INVARIANT NAME-1  A query has one answer: the first RESOLVED with its number.  A later one, from
+//               another leader, has no effect.
 
 #include <cstdint>
 
@@ -15,10 +15,10 @@
 
 namespace crane::dmt {
 
-// The calling thread's slot asks; returns the number of the question, to wait on and to find it by.
-// 0: kNamesMax threads wait for answers.
+// Sends a query for the calling thread's slot.  Returns its number, which is also the object to
+// wait for.  0: kNamesMax threads wait for answers.
 std::uint64_t ask_name(Layout& w, Slot me, const NameRequest& request) noexcept;
-// nullptr: it was given up, by a call within a handler of the same thread.
+// nullptr: the query was dropped, because a signal handler of the same thread sent another one.
 const NameRecord* find_name(const Layout& w, std::uint64_t number) noexcept;
 void forget_name(Layout& w, std::uint64_t number) noexcept;
 

@@ -13,7 +13,7 @@
 namespace crane::dmt {
 namespace {
 
-// A pause while the node makes room in the output ring.
+// The pause while the node makes room in the output ring.
 constexpr long kRingFullPauseNs = 50'000;
 
 std::atomic<Doorbell> doorbell{nullptr};
@@ -45,9 +45,10 @@ std::span<std::byte> reserve_output(Layout& w, std::uint32_t bytes) noexcept {
   for (;;) {
     const std::span<std::byte> room = ring.reserve(bytes);
     if (!room.empty()) return room;
-    // D12: the node never waits for a client or for us, so this ends; the schedule does not see it.
+    // D12: the node never waits for a client or a server thread, so this ends; it does not affect
+    // the schedule.
     if (w.scheduler.fenced.load(std::memory_order_relaxed) != 0) stop_here(w);
-    // The ring's reader is the node: waiting here for itself would never end.
+    // The node reads the ring: if it waited for itself, it would wait for ever.
     if (has_turn(w, kNodeSlot)) fence(w, "the output ring is full while the node admits");
     ring_doorbell(w);
     const timespec pause{0, kRingFullPauseNs};

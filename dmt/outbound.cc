@@ -16,7 +16,7 @@
 namespace crane::dmt {
 namespace {
 
-// The socket is as it was before connect(), and tells the error once.
+// Restores the socket to its state before connect(); it reports the error once.
 void end_attempt(Layout& w, std::uint32_t file, std::int32_t error) noexcept {
   FileRecord& f = w.files[file];
   const ConnectionState attempt = f.connection;

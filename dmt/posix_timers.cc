@@ -18,7 +18,7 @@ constexpr int kSignalOfTimer[2] = {SIGVTALRM, SIGPROF};
 constinit Bound posix_timers_bound{kPosixTimersMax, "POSIX timers of all processes",
                                    "timer_create fails (EAGAIN)"};
 
-// The next time of a series after `now`: whole intervals that have passed meanwhile count as
+// The next time of a series after `now`.  Whole intervals that have passed meanwhile count as
 // overruns.
 std::int64_t next_in_series(std::int64_t due, std::int64_t interval, std::int64_t now,
                             std::uint32_t& missed) noexcept {
@@ -46,7 +46,7 @@ void add_overruns(PosixTimer& t, std::uint32_t count) noexcept {
   t.overrun = count > kMost - t.overrun ? kMost : t.overrun + count;
 }
 
-// Tells of one expiration, unless the last one is still on its way.
+// Notifies of one expiration, unless the last notification is not delivered yet.
 void notify(Layout& w, std::uint32_t timer) noexcept {
   PosixTimer& t = w.posix_timers[timer];
   if (t.notify == Notify::kNothing) return;
@@ -65,8 +65,8 @@ void notify(Layout& w, std::uint32_t timer) noexcept {
   } else if (w.slots[t.slot].generation == t.slot_generation) {
     send_signal_to_slot(w, Slot{t.slot}, t.signo, info);
   }
-  // Without a record nobody would say that it was taken: one that was pending already from
-  // elsewhere stands for this one too, an ignored one is gone, and so is one of a full table.
+  // Without a queued record, nothing would report the delivery.  A signal that was already pending
+  // from elsewhere stands for this one, too; an ignored signal and one of a full table are lost.
   t.pending = is_queued_by_timer(w, timer);
 }
 
@@ -95,7 +95,7 @@ void disarm(Layout& w, std::uint32_t timer) noexcept {
 void alarm_expired(Layout& w, std::uint16_t process) noexcept {
   ProcessRecord& p = w.processes[process];
   if (p.alarm_interval_ns > 0) {
-    std::uint32_t missed = 0;  // nobody asks for them
+    std::uint32_t missed = 0;  // unused
     arm_timer(w, p.alarm_timer,
               next_in_series(w.timers[p.alarm_timer].deadline_ns, p.alarm_interval_ns,
                              w.scheduler.now_ns, missed));
@@ -148,11 +148,11 @@ void set_posix_timer(Layout& w, std::uint32_t timer, std::int64_t due_ns,
                      std::int64_t interval_ns) noexcept {
   PosixTimer& t = w.posix_timers[timer];
   disarm(w, timer);
-  t.interval_ns = due_ns == 0 ? 0 : interval_ns;  // as Linux: one that is disarmed has none
+  t.interval_ns = due_ns == 0 ? 0 : interval_ns;  // as Linux: a disarmed timer has no interval
   t.overrun = t.last_overrun = 0;
   if (due_ns == 0) return;
   arm(w, timer, due_ns);
-  // What is due already waits for no tick.
+  // A timer that is already due does not wait for a tick.
   if (t.counts != TimerClock::kVirtual && due_ns <= clock_reading(w, t)) {
     posix_timer_expired(w, timer);
   }
@@ -207,7 +207,7 @@ std::uint64_t notification_object(std::uint16_t process) noexcept {
   return kNotificationObjects + process;
 }
 
-// RLIMIT_CPU: SIGXCPU at the soft limit and each second after it, SIGKILL at the hard one.
+// RLIMIT_CPU: SIGXCPU at the soft limit and each second after it, SIGKILL at the hard limit.
 static void look_at_cpu_limit(Layout& w, std::uint16_t process) noexcept {
   constexpr std::int64_t kSecondNs = 1'000'000'000;
   ProcessRecord& p = w.processes[process];

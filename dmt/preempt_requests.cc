@@ -21,18 +21,21 @@ bool has_preempt_request(const Layout& w, Slot me) noexcept {
 void fence_past_preempt_request(Layout& w) noexcept {
   const SchedulerState& s = w.scheduler;
   {
-    Message() << "ordered: slot " << s.preempt_slot.load(std::memory_order_relaxed)
-              << " gives way at clock " << s.preempt_clock.load(std::memory_order_relaxed)
-              << "; here slot " << s.holder.load(std::memory_order_relaxed)
-              << " has the turn at clock " << s.clock << ", told " << leader_clock_limit(w);
+    Message() << "the group preempts slot " << s.preempt_slot.load(std::memory_order_relaxed)
+              << " at clock " << s.preempt_clock.load(std::memory_order_relaxed)
+              << "; on this replica slot " << s.holder.load(std::memory_order_relaxed)
+              << " has the turn at clock " << s.clock << ", and operations wait at clock "
+              << leader_clock_limit(w);
   }
-  fence(w, "the group preempts a thread that does not have the turn here: the schedules differ");
+  fence(w,
+        "the group preempts a thread that does not have the turn on this replica: "
+        "the schedules differ");
 }
 
 bool is_past_preempt_request(const Layout& w, Slot me) noexcept {
   const SchedulerState& s = w.scheduler;
   if (!has_turn(w, me)) return false;
-  // Only who has the turn obeys; the next order is given when that one was obeyed.
+  // Only the turn holder obeys, and the node sends the next request after the last one was obeyed.
   const std::uint64_t given = s.orders_given.load(std::memory_order_seq_cst);
   if (given <= s.preempt_requests_obeyed.load(std::memory_order_relaxed)) return false;
   return s.preempt_clock.load(std::memory_order_seq_cst) <= s.clock && !has_preempt_request(w, me);

@@ -4,7 +4,7 @@
 namespace crane::dmt {
 namespace {
 
-// Objects named by kind and process, far above the counter of new_object; those of signals too.
+// Objects named by kind and process, far above the counter of new_object; also those of signals.
 constexpr std::uint64_t kChildObjects = 1ull << 62;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The table of processes: which record is whose.
+// The table of processes.
 //
 // Threads / Processes: everything REQUIRES the turn.
 
@@ -10,7 +10,7 @@
 
 namespace crane::dmt {
 
-inline constexpr std::uint16_t kNoProcess = 0;  // record 0 is the node's; init, as a parent
+inline constexpr std::uint16_t kNoProcess = 0;  // record 0 is the node's; as a parent it means init
 inline constexpr std::uint16_t kMainProcess = 1;
 
 // The process with this pid, or kNoProcess.

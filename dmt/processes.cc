@@ -51,8 +51,8 @@ void free_record(Layout& w, std::uint16_t process) noexcept {
   w.processes[process].state = ProcessState::kFree;
 }
 
-// Tells the parent of the zombie.  A parent that ignores SIGCHLD or set SA_NOCLDWAIT keeps no
-// zombie, nor does init: the record is freed at once.
+// Notifies the zombie's parent.  If the parent ignores SIGCHLD or set SA_NOCLDWAIT, or is init,
+// there is no zombie: the record is freed at once.
 void announce_end(Layout& w, std::uint16_t zombie) noexcept {
   const std::uint16_t parent = w.processes[zombie].parent;
   if (parent == kNoProcess) {
@@ -74,7 +74,7 @@ void announce_end(Layout& w, std::uint16_t zombie) noexcept {
   signal(w, child_object(parent), kAll);
 }
 
-// As <sys/wait.h> takes them apart.
+// The encoding that <sys/wait.h> decodes.
 constexpr std::int32_t kStoppedStatus = 0x7f, kContinuedStatus = 0xffff;
 
 unsigned event_of(const ProcessRecord& p) noexcept {
@@ -85,8 +85,8 @@ unsigned event_of(const ProcessRecord& p) noexcept {
 }
 
 // The process that becomes the parent of the children of `process` when it ends: the nearest
-// ancestor that collects orphans, else init.  The main process is not init, though its number is 1:
-// a server's master that waits for any child does not expect those of its children.
+// ancestor that collects orphans, otherwise init.  The main process is not init although its pid is
+// 1: a server's master that waits for any child does not expect its grandchildren.
 std::uint16_t collector_above(const Layout& w, std::uint16_t process) noexcept {
   std::uint16_t p = w.processes[process].parent;
   while (p != kNoProcess) {
@@ -113,7 +113,7 @@ void hand_over_children(Layout& w, std::uint16_t process) noexcept {
   }
 }
 
-// Descriptors that name it (pidfd) become readable.
+// Makes pidfds of the process readable.
 void refresh_process_files(Layout& w, std::uint16_t process) noexcept {
   if (w.scheduler.process_files == 0) return;
   for (std::uint32_t f = 1; f <= w.scheduler.files_used; ++f) {
@@ -124,7 +124,7 @@ void refresh_process_files(Layout& w, std::uint16_t process) noexcept {
   }
 }
 
-// The main process ends.
+// Reports the end of the main process.
 void emit_exit(Layout& w, std::int32_t status) noexcept {
   const std::span<std::byte> room = reserve_output(w, sizeof(OutputHeader));
   const auto others = static_cast<std::uint64_t>(

@@ -12,7 +12,7 @@ BlockerKind blocker_of(const SlotRecord& s) noexcept {
   if (s.state == SlotState::kDetached && s.arrived.load(std::memory_order_seq_cst) == 0) {
     return BlockerKind::kAway;
   }
-  // DMT-R2.  A slot that nobody came to yet (a new thread, a child) is not parked either.
+  // DMT-R2.  A slot without a thread yet (a new thread, a child) is not parked either.
   return s.parked.load(std::memory_order_seq_cst) != 1 ? BlockerKind::kAwake
                                                        : BlockerKind::kNothing;
 }
@@ -30,7 +30,7 @@ BlockerKind blocker_of(const Layout& w, std::uint16_t process) noexcept {
   return BlockerKind::kFirstThreadGone;
 }
 
-// The turn that the slot had last, or null when it is longer ago than is remembered.
+// The slot's last turn, or null if it is older than the stored turns.
 const TurnRecord* last_turn_of(const Layout& w, std::uint16_t slot) noexcept {
   const std::uint64_t clock = w.scheduler.clock;
   for (std::uint64_t back = 0; back < kTurnHistory && back < clock; ++back) {
@@ -46,7 +46,7 @@ void tell_last_operation(const Layout& w, std::uint16_t slot, const char* before
   if (turn == nullptr || w.slots[slot].operations == 0) return;
   line << before;
   if (turn->operation == kOperationGiveWay) {
-    line << "long computation began";
+    line << "a long computation";
   } else if (const char* name = operation_name(w, turn->operation); name != nullptr) {
     line << name;
   } else {
@@ -54,7 +54,7 @@ void tell_last_operation(const Layout& w, std::uint16_t slot, const char* before
   }
 }
 
-// CRIU dumps what the descriptors of processes refer to, and accept() has not made one of it yet.
+// CRIU dumps only what descriptors of processes refer to; a connection before accept() has none.
 bool holds_unaccepted_bytes(const Layout& w, const FileRecord& listener) noexcept {
   for (std::uint32_t i = listener.listener.head; i != 0; i = w.files[i].chain) {
     if (w.files[i].stream.bytes > 0) return true;
@@ -107,7 +107,7 @@ void describe(const Layout& w, const Blocker& blocker, std::span<char> text) noe
       line << "the server has ended";
       return;
     case BlockerKind::kUnaccepted:
-      line << "a connection between processes of the server holds bytes and is not accepted";
+      line << "a connection between processes of the server holds bytes and is not accepted yet";
       return;
     default:
       break;
@@ -119,11 +119,11 @@ void describe(const Layout& w, const Blocker& blocker, std::span<char> text) noe
   if (p.pid != 0) {
     line << "process " << p.pid;
   } else {
-    line << "a process that has not begun (record " << blocker.process << ")";
+    line << "a process that has not started (record " << blocker.process << ")";
   }
   switch (blocker.why) {
     case BlockerKind::kBeginning:
-      line << (p.exec_pending ? " is beginning another program" : " is only beginning");
+      line << (p.exec_pending ? " is starting another program" : " is starting");
       break;
     case BlockerKind::kForeign:
       line << " runs without libcrane.so";
@@ -132,12 +132,12 @@ void describe(const Layout& w, const Blocker& blocker, std::span<char> text) noe
       line << " has other threads but its first one has ended: such a process cannot be saved";
       break;
     case BlockerKind::kAway:
-      line << " is away";
-      tell_last_operation(w, blocker.slot, " since its ", line);
+      line << " is detached";
+      tell_last_operation(w, blocker.slot, "; its last operation was ", line);
       break;
     default:
       line << " runs";
-      tell_last_operation(w, blocker.slot, ", its last operation was ", line);
+      tell_last_operation(w, blocker.slot, "; its last operation was ", line);
   }
 }
 

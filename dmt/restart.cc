@@ -41,7 +41,7 @@ void go_on_from(Layout& w, const Carried& c) noexcept {
   s.hash = c.hash;
   s.now_ns = c.now_ns;
   s.wall_offset_ns = c.wall_offset_ns;
-  // The streams are named by slots and operations, which restart.
+  // Slots and operations, which name the random streams, restart.
   for (std::size_t i = 0; i < std::size(s.seed); ++i) {
     const std::uint64_t mixed[3] = {c.seed[i], value(c.admitted.index), i};
     s.seed[i] = c.seed[i] ^ crc64(mixed, sizeof mixed);

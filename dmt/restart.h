@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A replica whose server is ended so that a new one takes its place (RestartBody): what
-// is gone with the old one, and what goes on.
+// Replaces the server of a replica with a new one (RestartBody): what ends with the old server, and
+// what continues.
 //
-// Nothing of the old server goes on behind the entry: it has ended at a turn, or every thread of it
-// sleeps for the turn, so that what it has done to its files is a function of the log.  The new one
-// finds a fresh segment, in which the clock, the schedule hash and virtual time go on; its random
-// streams are others.
+// The old server does nothing after the entry: it has ended at a turn, or every thread of it sleeps
+// for the turn.  So the content of its files is a function of the log.  The new server gets a fresh
+// segment, in which the clock, the schedule hash and virtual time continue; its random streams are
+// new.
 //
-// Threads / Processes: the node, while no process of the server runs, but for is_over().
+// Threads / Processes: the node, while no process of the server runs, except for is_over().
 
 #include <cstdint>
 
@@ -16,11 +16,11 @@
 
 namespace crane::dmt {
 
-// No thread of the server does anything while the node has the turn, nor has anything half done.
-// False: not yet, or the node does not have the turn.
+// Whether no thread of the server does anything while the node has the turn, nor has anything half
+// done.  False: not yet, or the node does not have the turn.
 bool is_over(const Layout& w) noexcept;
 
-// What the new server's segment begins with.
+// The initial state of the new server's segment.
 struct Carried {
   Viewstamp admitted;  // the entry
   View view{};
@@ -30,9 +30,9 @@ struct Carried {
 };
 Carried carried_of(const Layout& w) noexcept;
 
-// When a file of the server's was modified last, in virtual wall time, for who keeps its files: one
-// that the table of inodes (inodes.h) does not know has a time of this machine's, and is as young
-// as this.  Not `known`: what the kernel says is the same everywhere.
+// When a file of the server was last modified, in virtual wall time, for code that saves its files.
+// A file without an entry in the inode table (inodes.h) has a physical time of this machine and
+// counts as modified now.  Not `known`: the kernel's time is the same everywhere.
 struct Modified {
   bool known;
   std::int64_t ns;

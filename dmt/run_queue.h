@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Index-linked FIFO queues of slots inside the segment: the run queue and the wait buckets.  A slot
-// is in at most one of them, so one pair of links per slot serves both (DMT-T3).  And for how long
-// the head of the run queue is that.
+// Index-linked FIFO queues of slots in the segment: the run queue and the wait buckets.  A slot is
+// in at most one queue, so one pair of links per slot suffices (DMT-T3).  Also the length of a
+// quantum.
 //
 // Threads / Processes: REQUIRES the turn.
 
@@ -49,9 +49,9 @@ inline void move_to_front(Layout& w, Queue16& queue, std::uint16_t slot) noexcep
   queue.head = slot;
 }
 
-// How many turns the next head of the run queue takes.  Quanta differ in length, by the clock: a
-// thread in a loop of calls would else be interrupted at the same ones for ever, and there what
-// another one waits for may never hold (rule 23).
+// The number of turns of the next head of the run queue.  Quanta differ in length, by the clock.
+// Otherwise a thread in a loop of calls would be interrupted at the same calls for ever, and there
+// the condition that another thread waits for may never hold (rule 23).
 inline std::uint32_t next_quantum(const Layout& w) noexcept {
   const std::uint32_t quantum = w.header.configuration.quantum;
   const std::uint64_t mixed = w.scheduler.clock * 0x9E3779B97F4A7C15;

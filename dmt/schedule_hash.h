@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The rolling hash of the schedule (DESIGN D14): one multiply per turn over (slot, operation,
-// result), none of which is an address or an inode.  Its prefixes are remembered once per
-// kHashPeriod turns, so that the first differing turn of two replicas can be narrowed down.
+// result), none of which is an address or an inode.  One prefix is stored per kHashPeriod turns, so
+// that a search can narrow down the first turn that differs between two replicas.
 //
 // Threads / Processes: REQUIRES the turn.
 

@@ -18,8 +18,8 @@
 
 namespace crane::dmt {
 namespace {
-// Who has the turn while a thread whose slot is gone passes it on: were it that slot's number, a
-// new thread with the same number could take the turn for its own (DMT-T1).
+// Holds the turn while a thread without a slot passes it on.  With the old slot's number, a new
+// thread in that slot could take the turn for its own (DMT-T1).
 constexpr Slot kLeaver{0xfffe};
 static_assert(value(kLeaver) >= kSlotsMax && value(kLeaver) != kHolderIdle);
 
@@ -33,7 +33,7 @@ bool by_arrival(const Layout& w) noexcept {
   return w.header.configuration.admission == Admission::kArrival;
 }
 
-// The turns of the last record's worth, to the node.
+// Sends the turns of one full record to the node.
 void hand_out_turns(Layout& w) noexcept {
   const std::uint64_t first = w.scheduler.clock + 1 - kTurnsPerRecord;
   const OutputHeader header{OutputType::kTurns, {}, first, kTurnsPerRecord, w.scheduler.clock};
@@ -56,13 +56,13 @@ void remember_turn(Layout& w, std::uint16_t slot, Operation op, std::uint64_t re
   if (w.header.configuration.trace != 0 && (turn + 1) % kTurnsPerRecord == 0) hand_out_turns(w);
 }
 
-// One tick of the clock.  DMT-T1, DMT-T4.
+// Advances the clock by one turn.  DMT-T1, DMT-T4.
 void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
   SchedulerState& s = w.scheduler;
   CRANE_ASSERT(s.holder.load(std::memory_order_relaxed) == value(me));  // DMT-T1
   ++s.clock;
   s.last_slot = value(me);
-  // A thread gives way wherever its computation is just then, which differs between replicas.
+  // A thread gives way at an arbitrary point of its computation, which differs between replicas.
   if (op != kOperationGiveWay) ++w.slots[value(me)].operations;
   fold_turn(s, w.history, value(me), op, result);
   remember_turn(w, value(me), op, result);
@@ -73,14 +73,15 @@ void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
   s.ends_grant = false;
   if (s.grant_left == s.grant_low_mark && s.leading.load(std::memory_order_relaxed) != 0 &&
       (sequence_empty(w) || w.header.configuration.stall_rule != StallRule::kOff)) {
-    // With the stall rule entries that grant nothing may be all there is.
+    // With the stall rule, the sequence may contain only entries that grant nothing.
     s.grant_low.store(1, std::memory_order_relaxed);
     ring_doorbell(w);
   }
 }
 
-// Tells the node of new output: at once when all that runs computes, else after a few hand-offs, so
-// that the answers of one burst leave in one wake-up of the node; their requests come back as one.
+// Notifies the node of new output: at once if all runnable threads compute, otherwise after a few
+// hand-offs.  Then the answers of one burst leave in one wake-up of the node, and their requests
+// return together.
 void flush_output(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
   if (s.output_pending == 0) return;
@@ -90,8 +91,8 @@ void flush_output(Layout& w) noexcept {
   ring_doorbell(w);
 }
 
-// The turn is left unowned: the node picks it up with the next entry.  True when the caller has it
-// again because an entry came meanwhile.
+// Leaves the turn unowned: the node picks it up with the next entry.  Returns true if the caller
+// has the turn again because an entry came meanwhile.
 bool leave_turn_unowned(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
   const bool wants_turns = s.run_queue.head != kNone && !s.ended;
@@ -101,13 +102,13 @@ bool leave_turn_unowned(Layout& w, Slot me) noexcept {
                            (wants_turns || s.at_soft_barrier.load(std::memory_order_relaxed) != 0 ||
                             s.next_deadline.load(std::memory_order_relaxed) <
                                 s.node_timer.load(std::memory_order_relaxed));
-  const std::uint16_t awaited = s.awaited;  // ours to read until the turn is unowned
+  const std::uint16_t awaited = s.awaited;  // readable until the turn is unowned
   const bool may_admit = awaited == 0;
   s.holder.store(kHolderIdle, std::memory_order_seq_cst);
   if (tell_leader) ring_doorbell(w);
-  // Dekker with admit_from_node: either we see its entry, or it sees the unowned turn.
+  // Dekker with admit_from_node: either this thread sees its entry, or it sees the unowned turn.
   if (!may_admit) {
-    // An ATTACH is next, whose thread was not there: Dekker with reattach.
+    // The next entry is an ATTACH whose thread was not there: Dekker with reattach.
     if (w.slots[awaited].arrived.load(std::memory_order_seq_cst) == 0) return false;
   } else if (sequence_empty(w)) {
     return false;
@@ -118,14 +119,14 @@ bool leave_turn_unowned(Layout& w, Slot me) noexcept {
   return true;
 }
 
-// `me`, who has the turn, gives it up: the head of the run queue gets it as soon as a grant allows.
+// Gives up the turn of `me`: the head of the run queue gets it as soon as a grant allows.
 void select_next(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
   flush_output(w);
-  if (me != kNodeSlot) perturb(w);  // the schedule is disturbed, not consensus
+  if (me != kNodeSlot) perturb(w);  // perturbs the schedule, not consensus
   for (;;) {
     if (s.fenced.load(std::memory_order_relaxed) != 0) {
-      if (me == kNodeSlot) return;  // it keeps the turn, and has a server to end
+      if (me == kNodeSlot) return;  // it keeps the turn, because it must end the server
       stop_here(w);
     }
     if (by_arrival(w)) {
@@ -133,8 +134,8 @@ void select_next(Layout& w, Slot me) noexcept {
       }
       s.grant_left = s.admitted.index == Index{0} ? 0 : 1;
     }
-    // D4: the rest is dropped, in O(1).  What the kernel has not ended yet of a server that has
-    // ended takes no part any more.
+    // D4: drops the rest in O(1).  When the server has ended, processes that the kernel has not yet
+    // ended take no part any more.
     if (s.run_queue.head == kNone || s.ended) s.grant_left = 0;
     if (s.grant_left > 0) choose_beside_slices(w);
     if (s.grant_left > 0) {
@@ -147,7 +148,7 @@ void select_next(Layout& w, Slot me) noexcept {
   }
 }
 
-// The head of the run queue lets the others go first.
+// Moves the head of the run queue behind the other threads.
 void rotate_head(Layout& w) noexcept {
   Queue16& queue = w.scheduler.run_queue;
   const std::uint16_t slot = queue.head;
@@ -156,11 +157,11 @@ void rotate_head(Layout& w) noexcept {
 }
 
 void leave_operation(Layout& w, Slot me) noexcept {
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // a probe sees all of it done
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // a probe sees the whole operation done
   w.slots[value(me)].in_operation.store(0, std::memory_order_relaxed);
 }
 
-// What the order says of where the leader's thread stood: the next time it is found sooner there.
+// Records the leader's place from the request, so that the next stall there is found sooner.
 void remember_site(SchedulerState& s) noexcept {
   const StallSite& site = s.preempt_request_site;
   for (std::uint32_t i = 0; i < s.stall_sites; ++i) {
@@ -183,7 +184,7 @@ void initialise_scheduler(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
   s.run_queue = {kNone, kNone};
   for (Queue16& q : w.wait_buckets) q = {kNone, kNone};
-  // Slot 0 is the node's; the others are handed out first in, first out (D19).
+  // Slot 0 is the node's; the others are assigned first in, first out (D19).
   for (std::uint16_t i = 1; i < kSlotsMax; ++i) {
     w.slots[i].queue_next = i + 1u < kSlotsMax ? static_cast<std::uint16_t>(i + 1) : kNone;
     w.slots[i].queue_previous = kNone;
@@ -202,7 +203,8 @@ void initialise_scheduler(Layout& w) noexcept {
 }
 
 bool get_turn_or_leave(Layout& w, Slot me) noexcept {
-  // Before the look at the order: a probe that interrupts here leaves it to us.
+  // Set before the check for a request: a probe that interrupts now leaves the request to this
+  // code.
   w.slots[value(me)].in_operation.store(1, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (w.slots[value(me)].detached.load(std::memory_order_relaxed) != 0) return false;
@@ -255,7 +257,8 @@ WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_
   CRANE_ASSERT(slot.state == SlotState::kRunnable);  // DMT-T3
   CRANE_ASSERT(s.run_queue.head == value(me));       // DMT-T2
   if (deadline_ns <= s.now_ns) {
-    // A deadline in the past times out at once, but still lets the others go first (rule 8).
+    // A deadline in the past times out at once, but still lets the other threads run first (rule
+    // 8).
     rotate_head(w);
     slot.wake_reason = WakeReason::kTimeout;
   } else {
@@ -288,7 +291,8 @@ void reattach(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
   SlotRecord& slot = w.slots[value(me)];
   slot.in_operation.store(1, std::memory_order_relaxed);
-  // Dekker with leave_turn_unowned: either it sees us here, or we find the unowned turn.
+  // Dekker with leave_turn_unowned: either it sees this arrival, or this thread finds the unowned
+  // turn.
   slot.arrived.store(1, std::memory_order_seq_cst);
   s.arrivals.fetch_add(1, std::memory_order_seq_cst);
   ring_doorbell(w);
@@ -313,14 +317,14 @@ void give_way(Layout& w, Slot me) noexcept {
   s.preempt_requests_obeyed.fetch_add(1, std::memory_order_release);
   if (leaves) {
     take_out(w, value(me));
-    ring_doorbell(w);  // the node may tell a later clock now
+    ring_doorbell(w);  // the node may raise the leader clock limit now
     return select_next(w, me);
   }
   rotate_head(w);
-  // Nobody else can go on: as at quiescence, what waits is admitted.
+  // No other thread can run: as at quiescence, waiting entries are admitted.
   if (s.run_queue.head == value(me)) s.grant_left = 0;
   let_sliced_go(w, value(me));
-  ring_doorbell(w);  // the node may tell a later clock now
+  ring_doorbell(w);  // the node may raise the leader clock limit now
   select_next(w, me);
   if (serial(w)) await_turn(w, value(me), Until::kHasTurn);
 }
@@ -343,7 +347,7 @@ void leave(Layout& w, Slot me) noexcept {
 bool admit_from_node(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
   std::uint32_t idle = kHolderIdle;
-  // Dekker with leave_turn_unowned: the push before this call is a release store only.
+  // Dekker with leave_turn_unowned: the push before this call is only a release store.
   memory_fence();
   if (sequence_empty(w)) return false;
   if (!s.holder.compare_exchange_strong(idle, value(kNodeSlot), std::memory_order_seq_cst)) {

@@ -2,18 +2,18 @@
 #pragma once
 // PARROT's round-robin scheduler over process-shared memory (CRANE 3.1, DESIGN D1-D4, D9, D16).
 //
-// A synchronisation operation of the server is done only by the thread that holds the turn:
-//     get_turn(w, me);  ... look at and change what is shared ...;  put_turn(w, me, op);
-// or, where it must block,  wait(w, me, object, deadline, op)  between the two.  Everything in the
-// Layout that is not marked otherwise may be touched exactly between get_turn and put_turn.
+// Only the thread that holds the turn performs a synchronisation operation of the server:
+//     get_turn(w, me);  ... read and change shared state ...;  put_turn(w, me, op);
+// To block, it calls  wait(w, me, object, deadline, op)  between the two.  Fields of the Layout
+// without another mark may be accessed only between get_turn and put_turn.
 //
-// The clock counts turns and advances only under a grant; when the grant is used up, or when no
-// thread is runnable (then the rest of it is dropped in O(1)), the next entry of the Paxos sequence
-// is admitted by whoever has the turn: a pure function of the log.  With no entry there, the turn
-// is left lying (kHolderIdle) and the node, slot 0, picks it up when it has pushed one.
+// The clock counts turns and advances only under a grant.  When the grant is used up, or when no
+// thread is runnable (the rest is then dropped in O(1)), the turn holder admits the next entry of
+// the Paxos sequence: a pure function of the log.  If there is no entry, the turn is left unowned
+// (kHolderIdle), and the node, slot 0, picks it up after it has pushed an entry.
 //
-// Serial mode: a thread keeps the turn from one operation to the next, so that only one thread of
-// all the replica's processes runs; put_turn does not return without the turn.
+// Serial mode: a thread keeps the turn from one operation to the next, so only one thread of all
+// processes of the replica runs.  put_turn does not return without the turn.
 //
 // Threads / Processes: any thread may call get_turn for its own slot; the rest REQUIRES the turn.
 //
@@ -22,7 +22,7 @@
 //               between wait()/release_slot() and the hand-off.
 // INVARIANT DMT-T3  A slot is in the run queue iff kRunnable, in a wait bucket iff kWaiting with an
 //               object.
-// INVARIANT DMT-T4  clock never advances with grant_left == 0 (but under Admission::kArrival).
+// INVARIANT DMT-T4  clock never advances with grant_left == 0 (except under Admission::kArrival).
 // INVARIANT DMT-T5  Wake-ups of one object are first come, first served by turn (D19).
 
 #include <cstdint>
@@ -39,7 +39,8 @@
 
 namespace crane::dmt {
 
-// Resets the scheduler of a fresh, zeroed layout.  Called once by the node before anybody attaches.
+// Resets the scheduler of a fresh, zeroed layout.  The node calls it once before any process
+// attaches.
 void initialise_scheduler(Layout& w) noexcept;
 
 // --- turns -----------------------------------------------------------------------------------
@@ -47,19 +48,20 @@ void initialise_scheduler(Layout& w) noexcept;
 // Blocks until `me` holds the turn.  A dead slot's thread never returns.
 CRANE_TAKES_TURN inline void get_turn(Layout& w, Slot me) noexcept;
 
-// The same, but false where `me` is detached or an order has it leave now (stall.h): it goes on
-// beside the turn, and an operation that would not have begun then does not begin.
+// The same, but returns false if `me` is detached or a preempt request detaches it now (stall.h).
+// Then the thread continues without the turn, and an operation that requires the turn does not
+// begin.
 bool get_turn_or_leave(Layout& w, Slot me) noexcept;
 
-// Ends an operation: one tick of the clock, folded into the schedule hash with `result` (which must
-// be a value that is the same on every replica: no address, no inode).  `yield` ends the quantum.
-// In parallel mode the caller may or may not hold the turn afterwards; in serial mode it does.
+// Ends an operation: advances the clock by one turn and folds it into the schedule hash with
+// `result`, which must be the same on every replica (no address, no inode).  `yield` ends the
+// quantum. In serial mode the caller holds the turn afterwards; in parallel mode it may or may not.
 CRANE_PUTS_TURN void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result,
                               bool yield) noexcept;
 
-// Ends an operation as put_turn with `yield`, but returns without the turn in serial mode too: the
-// caller does something that no other thread can observe until its next get_turn.  It stays in the
-// run queue: who comes to it there waits, and quiescence does (D16).
+// Ends an operation like put_turn with `yield`, but returns without the turn even in serial mode.
+// The caller does something that no other thread can observe until its next get_turn.  It stays in
+// the run queue, so a turn that reaches it waits, and so does quiescence (D16).
 CRANE_PUTS_TURN void yield_without_turn(Layout& w, Slot me, Operation op) noexcept;
 
 // Blocks `me` until signal(object), wake(me), or virtual time reaches `deadline_ns`.  Holds the
@@ -67,42 +69,41 @@ CRANE_PUTS_TURN void yield_without_turn(Layout& w, Slot me, Operation op) noexce
 CRANE_REQUIRES_TURN WakeReason wait(Layout& w, Slot me, std::uint64_t object,
                                     std::int64_t deadline_ns, Operation op) noexcept;
 
-// As wait(), at a soft barrier (rule 13): a TIME entry that finds no thread runnable ends it as
-// its deadline would, and the leader proposes one when that is so and no input is under way.
+// Like wait(), at a soft barrier (rule 13).  A TIME entry that finds no thread runnable ends it
+// like its deadline.  The leader proposes one in that case if no input is under way.
 CRANE_REQUIRES_TURN WakeReason wait_at_soft_barrier(Layout& w, Slot me, std::uint64_t object,
                                                     std::int64_t deadline_ns,
                                                     Operation op) noexcept;
-// Ends an operation and with it the slot's part in the schedule until reattach: agreed detachment
-// (rules 3 and 4; DESIGN D3b).  The thread leaves the run queue at this turn, on every replica, and
-// may block or compute for as long as it likes: no thread waits for it, and it does not stand in
-// the way of quiescence.  It touches nothing that is shared through the scheduler: its next
-// get_turn is the reattachment.  In serial mode it runs beside the turn holder, so its code until
-// then must not race with the others'.  Does not hold the turn on return.
+// Ends an operation and detaches the slot from the schedule until reattach: agreed detachment
+// (rules 3 and 4; DESIGN D3b).  The thread leaves the run queue at this turn, on every replica.  It
+// may block or compute for any time: no thread waits for it, and it does not prevent quiescence.
+// It touches nothing shared through the scheduler; its next get_turn reattaches it.  In serial mode
+// it runs beside the turn holder, so its code until then must not race with other threads.  Does
+// not hold the turn on return.
 CRANE_PUTS_TURN void detach(Layout& w, Slot me, Operation op) noexcept;
-// Waits until ATTACH is admitted, which the leader proposes when its own thread has got here; a
-// replica that admits it before its own thread is here waits for the thread.  Holds the turn on
-// return.  get_turn calls it for a detached slot.
+// Waits until ATTACH is admitted.  The leader proposes it when its own thread has arrived; a
+// replica that admits it earlier waits for its thread.  Holds the turn on return.  get_turn calls
+// it for a detached slot.
 void reattach(Layout& w, Slot me) noexcept;
 CRANE_TURN_UNCHECKED inline void get_turn(Layout& w, Slot me) noexcept {
   if (!get_turn_or_leave(w, me)) reattach(w, me);
 }
-// Obeys a preempt request: gives way.  REQUIRES has_preempt_request.  In serial mode returns with
-// the turn.
+// Obeys a preempt request: gives way.  REQUIRES has_preempt_request.  In serial mode it returns
+// with the turn.
 void give_way(Layout& w, Slot me) noexcept;
 
-// Passes the turn on for ever after the caller released its own slot.
+// Passes the turn for the last time, after the caller released its own slot.
 CRANE_PUTS_TURN void leave(Layout& w, Slot me) noexcept;
 
 // --- the node --------------------------------------------------------------------------------
 
-// Called by the node after it pushed entries: if no thread has the turn, admits what can be
-// admitted and hands the turn to the first runnable thread.  True when it did.  On a fenced replica
-// the node keeps the turn, here and in give_up_turn(): it never sleeps among the threads that it
-// is to end.
+// The node calls it after it has pushed entries.  If no thread has the turn, it admits entries,
+// hands the turn to the first runnable thread and returns true.  On a fenced replica the node keeps
+// the turn, also in give_up_turn(): it never sleeps among the threads that it must end.
 bool admit_from_node(Layout& w) noexcept;
 
-// The node takes the turn that is unowned, so that no thread goes on until give_up_turn(); false:
-// a thread has it.  For checkpoints (quiescence.h): no entry may be pushed in between.
+// Takes the unowned turn for the node, so that no thread continues until give_up_turn(); false: a
+// thread has it.  For checkpoints (quiescence.h): no entry may be pushed in between.
 bool take_unowned_turn(Layout& w) noexcept;
 void give_up_turn(Layout& w) noexcept;
 

@@ -34,7 +34,7 @@ Attached attach_segment(int fd) noexcept {
   if (static_cast<std::size_t>(status.st_size) < sizeof(SegmentHeader)) {
     return {Attach::kTooSmall, nullptr, 0};
   }
-  // A segment of another version may be of another size: then there is its header at least.
+  // A segment of another version may have another size; it has at least its header.
   const auto size = static_cast<std::size_t>(status.st_size);
   const bool whole = size >= sizeof(Layout);
   const std::size_t mapped = whole ? sizeof(Layout) : sizeof(SegmentHeader);

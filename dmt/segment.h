@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Creating and attaching the segment.  Attaching is a state machine with names: what
-// can go wrong is told apart, so that each has its own message.
+// Creates and attaches the segment.  Attaching has named states, so that each failure has its own
+// message.
 //
-// Processes: the node creates (proxy/host, over Boost.Interprocess); all others attach.
+// Processes: the node creates it (proxy/host, over Boost.Interprocess); all others attach.
 
 #include <cstddef>
 
@@ -22,8 +22,8 @@ struct Attached {
   std::uint32_t found_version;  // valid when kWrongVersion
 };
 
-// What a process of the server tells its node when it is born, forked or has executed another
-// program; the node learns the pid outside of the container by SO_PEERCRED.
+// The report of a server process to its node after its birth, fork or exec.  The node learns the
+// pid outside the container from SO_PEERCRED.
 struct CheckIn {
   std::uint32_t version;  // kLayoutVersion
   std::uint32_t process;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pending bits decide; the table of queued signals keeps what a siginfo_t contains of each, in the
+// The pending bits decide.  The table of queued signals keeps the siginfo_t of each signal, in the
 // order of sending.
 #include "dmt/signals.h"
 
@@ -31,22 +31,23 @@ bool dropped(const ProcessRecord& p, int signo) noexcept {
   return d == Disposition::kIgnore || (d == Disposition::kDefault && ignored_by_default(signo));
 }
 
-// One that is detached is not: it takes what is pending when it is back.
+// A detached thread is not scheduled: it takes its pending signals when it rejoins.
 bool is_scheduled(const SlotRecord& s) noexcept {
   return s.state == SlotState::kRunnable || s.state == SlotState::kWaiting;
 }
 
-// Wakes the first of the process' threads that does not block the signal and waits.
+// Finds the process' first scheduled thread that does not block the signal, and wakes it if it
+// waits.
 void interrupt_one(Layout& w, std::uint16_t process, int signo) noexcept {
   for (std::uint16_t i = 1; i < w.scheduler.slots_used; ++i) {
     const SlotRecord& s = w.slots[i];
     if (!is_scheduled(s) || s.process != process || (s.blocked_signals & bit(signo)) != 0) continue;
     wake(w, Slot{i}, WakeReason::kInterrupted);
-    return;  // a runnable one takes it at its next turn (rule 14: the lowest unblocked slot)
+    return;  // a runnable thread takes it at its next turn (rule 14: the lowest unblocked slot)
   }
 }
 
-// Of the process and of any of its threads: poll says so to all of them, read to the one.
+// Pending for the process or any of its threads: poll reports it to all threads, read only to one.
 std::uint64_t pending_in(const Layout& w, std::uint16_t process) noexcept {
   std::uint64_t pending = w.processes[process].pending_signals;
   for (std::uint16_t i = 1; i < w.scheduler.slots_used; ++i) {
@@ -72,7 +73,7 @@ void refresh_signal_files(Layout& w) noexcept {
 constinit Bound queue_bound{kQueuedSignalsMax - 1, "pending signals of all processes",
                             "sigqueue fails (EAGAIN), other signals merge"};
 
-// False when the table is full.
+// Returns false if the table is full.
 bool enqueue(Layout& w, std::uint16_t process, std::uint16_t slot, int signo,
              const SignalInfo& info) noexcept {
   SignalTable& t = w.signals;
@@ -112,7 +113,7 @@ bool matches(const QueuedSignal& r, std::uint16_t process, std::uint16_t slot, i
   return r.process == process && r.slot == slot && r.signo == signo;
 }
 
-// Takes the oldest record off; `more`: there is another.  All zero when there is none.
+// Removes the oldest record; `more`: there is another.  Returns all zeros if there is none.
 SignalInfo dequeue(Layout& w, std::uint16_t process, std::uint16_t slot, int signo,
                    bool& more) noexcept {
   SignalTable& t = w.signals;
@@ -142,7 +143,7 @@ void forget(Layout& w, std::uint16_t process, std::uint16_t slot, int signo) noe
   while (more) dequeue(w, process, slot, signo, more);
 }
 
-// As Linux: what a fault causes goes first, then the lowest.
+// As Linux: signals of faults come first, then the lowest number.
 int first_of(std::uint64_t pending) noexcept {
   constexpr std::uint64_t kOfFaults = (1ull << (SIGSEGV - 1)) | (1ull << (SIGBUS - 1)) |
                                       (1ull << (SIGILL - 1)) | (1ull << (SIGTRAP - 1)) |
@@ -151,7 +152,7 @@ int first_of(std::uint64_t pending) noexcept {
   return __builtin_ctzll(faults != 0 ? faults : pending) + 1;
 }
 
-// Whether a further record is to be made; false: nothing changes.
+// Whether to create another record; false: nothing changes.
 bool is_new(std::uint64_t pending, int signo) noexcept {
   return signo >= kFirstRealTime || (pending & bit(signo)) == 0;
 }
@@ -180,7 +181,7 @@ bool send_signal(Layout& w, std::uint16_t process, int signo, const SignalInfo& 
 bool send_signal_to_slot(Layout& w, Slot slot, int signo, const SignalInfo& info) noexcept {
   SlotRecord& s = w.slots[value(slot)];
   CRANE_ASSERT(signo >= 1 && signo <= 64);
-  if (!is_alive(s)) return true;  // one that is detached takes it when it is back
+  if (!is_alive(s)) return true;  // a detached thread takes it when it rejoins
   act_on_sending(w, s.process, signo);
   const bool blocked = (s.blocked_signals & bit(signo)) != 0;
   if (!blocked && dropped(w.processes[s.process], signo)) return true;

@@ -11,12 +11,13 @@
 
 namespace crane::dmt {
 
-// Marks `signo` pending for a process (lowest slot that does not block it is interrupted if it
-// waits) or for one thread.  Ignored dispositions drop it.  A standard signal (below 32) is pending
-// once, with the first sender's particulars; a real-time signal as often as it was sent.  False:
-// the table of queued signals is full and nothing was sent (only for SI_QUEUE: answer EAGAIN).
+// Marks `signo` pending for a process or for one thread.  For a process, the lowest slot that does
+// not block the signal is interrupted if it waits.  An ignored signal is dropped.  A standard
+// signal (below 32) is pending once, with the details of the first sender; a real-time signal as
+// often as it was sent.  False: the table of queued signals is full and nothing was sent (only for
+// SI_QUEUE: return EAGAIN).
 //
-// A detached slot is alive: it takes its signals when it is back.
+// A detached slot is alive: it takes its signals when it rejoins.
 inline bool is_alive(const SlotRecord& s) noexcept {
   return s.state == SlotState::kRunnable || s.state == SlotState::kWaiting ||
          s.state == SlotState::kDetached;
@@ -25,17 +26,17 @@ bool send_signal(Layout& w, std::uint16_t process, int signo, const SignalInfo& 
 bool send_signal_to_slot(Layout& w, Slot slot, int signo, const SignalInfo& info = {}) noexcept;
 // Whether a signal of this POSIX timer is queued.
 bool is_queued_by_timer(const Layout& w, std::uint32_t timer) noexcept;
-// How many are queued for the process, RLIMIT_SIGPENDING's count.
+// The number of signals queued for the process, as RLIMIT_SIGPENDING counts them.
 std::uint32_t queued_signals(const Layout& w, std::uint16_t process) noexcept;
-// A signal of `set` that is pending for the slot, taken off, in Linux' order: the thread's own
-// before the process', what a fault causes before others, then the lowest.  0 = none.
+// Takes one signal of `set` that is pending for the slot, in Linux' order: signals of the thread
+// before those of the process, signals of faults before others, then the lowest number.  0 = none.
 int take_signal_of(Layout& w, Slot slot, std::uint64_t set, SignalInfo& info) noexcept;
-// The same of those that the slot does not block.
+// The same for the signals that the slot does not block.
 int take_signal(Layout& w, Slot slot, SignalInfo& info) noexcept;
 int take_signal(Layout& w, Slot slot) noexcept;
-// The process ignores the signal from now on: what is pending of it goes.
+// Discards what is pending of a signal that the process ignores from now on.
 void discard_signal(Layout& w, std::uint16_t process, int signo) noexcept;
-// What was queued for a thread or a process that has ended.
+// Discards the signals queued for a thread or process that has ended.
 void forget_signals_of_slot(Layout& w, std::uint16_t slot) noexcept;
 void forget_signals_of_process(Layout& w, std::uint16_t process) noexcept;
 // Threads in sigwait and readers of a signalfd block on this object.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the segment holds of time slices (slices.h).  Only layout; no logic.
+// The records of time slices in the segment (slices.h).  Layout only; no logic.
 //
-// Threads / Processes: as each field's comment says (layout.h, DMT-L1).
+// Threads / Processes: as stated per field (layout.h, DMT-L1).
 
 #include <atomic>
 #include <cstdint>
@@ -12,32 +12,32 @@
 
 namespace crane::dmt {
 
-// Whether a sliced thread may have the next turn: by a bubble when no other one wants it, and
-// before the others when an entry has been admitted behind that bubble.
+// Whether a sliced thread may have the next turn.  A bubble lets it run when no other thread wants
+// the turn; an entry admitted after that bubble lets it run before the others.
 enum class SliceGrant : std::uint8_t { kNone, kLast, kFirst };
 
-// The tick points that were admitted, in that order.
+// The admitted tick points, in order of admission.
 struct TickPoints {
   std::uint32_t used;
-  std::uint32_t changes;  // how often one was added or got another weight
+  std::uint32_t changes;  // how often a point was added or its weight changed
   TickPoint points[kTickPointsMax];
 };
 
-// Points that count from a turn on that is older than the entry with them: node, before its server
-// starts; `waiting` the turn holder.
+// Points that count from a turn older than the entry with them.  The node writes them before its
+// server starts; the turn holder writes `waiting`.
 struct EarlyPoints {
   std::uint32_t used;
-  std::uint32_t waiting;  // by bit: not yet admitted
+  std::uint32_t waiting;  // bits: not yet admitted
   EarlyPoint points[kEarlyPointsMax];
 };
 
-// Of the slices that ended on this replica, for its node: no part of the schedule.
+// The slices that ended on this replica, for its node; not part of the schedule.
 struct SliceReport {
-  std::atomic<std::uint64_t> slices;     // any: how many; raised after the others were written
-  std::atomic<std::uint32_t> point;      // any: at which the last one ended
-  std::atomic<std::uint32_t> weight_ps;  // any: of the point, during that slice
-  std::atomic<std::int64_t> cpu_ns;      // any: the processor time that it took; 0: not known
-  std::atomic<std::uint32_t> refused[kTickPointsMax];  // any: processes that cannot have the point
+  std::atomic<std::uint64_t> slices;     // any: number; raised after the other fields
+  std::atomic<std::uint32_t> point;      // any: where the last slice ended
+  std::atomic<std::uint32_t> weight_ps;  // any: the point's weight during that slice
+  std::atomic<std::int64_t> cpu_ns;      // any: processor time of that slice; 0: unknown
+  std::atomic<std::uint32_t> refused[kTickPointsMax];  // any: processes that cannot use the point
 };
 
 }  // namespace crane::dmt

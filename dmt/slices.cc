@@ -15,7 +15,7 @@ void admit_tick_point(Layout& w, const TickPoint& point) noexcept {
   if (i == kTickPointsMax) return;
   if (i == t.used) {
     t.points[i] = point;
-    __atomic_store_n(&t.used, i + 1, __ATOMIC_RELEASE);  // the leader's node may look meanwhile
+    __atomic_store_n(&t.used, i + 1, __ATOMIC_RELEASE);  // the leader's node may read meanwhile
   } else {
     t.points[i].weight_ps = point.weight_ps;  // SLICE-2
   }
@@ -58,7 +58,7 @@ namespace {
 void want_bubble(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
   if (s.slice_wanted.load(std::memory_order_relaxed) != 0) return;
-  s.slice_wanted.store(1, std::memory_order_relaxed);  // on followers too: they may lead soon
+  s.slice_wanted.store(1, std::memory_order_relaxed);  // on followers too: they may soon lead
   if (s.leading.load(std::memory_order_relaxed) != 0) ring_doorbell(w);
 }
 

@@ -34,7 +34,7 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
   w.scheduling[slot] = {};
   r.operations = 0;
   r.cpu_ns = 0;
-  // Its thread has not come yet (DMT-R2); one that was killed in its sleep has left a 1.
+  // the slot's new thread has not started (DMT-R2); a thread killed in its sleep leaves a 1
   r.parked.store(0, std::memory_order_relaxed);
   r.in_operation.store(0, std::memory_order_relaxed);
   r.preempted.store(0, std::memory_order_relaxed);
@@ -47,7 +47,7 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
   return Slot{slot};
 }
 
-// It ends while it waits at a soft barrier, and will not say itself that it left.
+// The thread ends while it waits at a soft barrier, so it cannot report its departure itself.
 static void leave_soft_barrier(Layout& w, SlotRecord& r) noexcept {
   if (r.at_soft_barrier == 0) return;
   r.at_soft_barrier = 0;
@@ -75,8 +75,8 @@ void release_slot(Layout& w, Slot slot) noexcept {
 void kill_slot(Layout& w, Slot slot) noexcept {
   unlink(w, value(slot));
   leave_soft_barrier(w, w.slots[value(slot)]);
-  // Its thread will not come back from poll() to drop its watches.  They exist only in a wait
-  // without an object, so most ends cost no search.
+  // Its thread will not return from poll() to drop its watches.  Watches exist only in a wait
+  // without an object, so most ends need no search.
   if (w.slots[value(slot)].wait_object == 0) drop_watches_of(w, slot);
   w.slots[value(slot)].state = SlotState::kDead;
 }

@@ -20,7 +20,7 @@ bool is_known_site(const SchedulerState& s, std::uint64_t instruction) noexcept 
   return false;
 }
 
-// How many compute beside the turn.
+// The number of detached threads that compute.
 std::uint32_t computing_away(const Layout& w) noexcept {
   std::uint32_t away = 0;
   for (std::uint32_t i = 1; i < w.scheduler.slots_used; ++i) {
@@ -30,9 +30,10 @@ std::uint32_t computing_away(const Layout& w) noexcept {
   return away;
 }
 
-// The leader's choice.  Nobody can see such a process compute: one thread, and all of its memory is
-// its own; or the group says that its programs do not race while they compute.  No more than there
-// are processors: it would gain nothing, and keep the node from them.
+// Decides on the leader whether the thread may be detached.  It may if no other thread can see it
+// compute: it is the only thread of a process that shares no memory, or the group declares that its
+// programs do not race while they compute.  At most one thread per processor: more would gain
+// nothing and keep the node from the processors.
 bool may_leave(const Layout& w, Slot me) noexcept {
   const Configuration& c = w.header.configuration;
   if (c.stall_rule != StallRule::kComputations) return false;
@@ -55,7 +56,7 @@ void begin(ProbeMemory& m, std::uint64_t clock, const Sample& sample) noexcept {
        .registers = last.registers};
 }
 
-// Since the last probe: who was not let run did not, however long ago that was.
+// Since the last probe.  A thread that no probe released has not slept, however long ago that was.
 bool has_slept(const Sample& sample, const ProbeMemory& m) noexcept {
   return sample.sleeps != m.released_sleeps;
 }
@@ -63,15 +64,15 @@ bool has_run(const Sample& sample, const ProbeMemory& m) noexcept {
   return sample.cpu_ns - m.released_cpu_ns >= kLookNs;
 }
 
-// What this probe is worth: whether the thread has looked since the last one.  The kernel looks
-// before it lets one sleep.
+// The value of this probe: whether the thread has looked at its condition since the last probe.
+// The kernel looks before it lets a thread sleep.
 std::uint32_t worth(const Sample& sample, const ProbeMemory& m) noexcept {
   if (has_slept(sample, m)) return kAlikeLooks;
   if (!has_run(sample, m)) return 0;
   return sample.registers != m.registers ? kAlikeLooks : 1;
 }
 
-// One more look at a thread that is still where it was.  True when it is stalled.
+// Adds one look at a thread that is still in the same place.  Returns true if it is stalled.
 bool is_stalled(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
                 bool requested) noexcept {
   const bool first = m.clock != s.clock || m.samples == 0;
@@ -82,7 +83,7 @@ bool is_stalled(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
   if (has_run(sample, m) && !has_slept(sample, m)) m.awake_ns = sample.physical_ns;
   m.low = std::min(m.low, sample.instruction);
   m.high = std::max(m.high, sample.instruction);
-  // A computation: who stalls after it is found from here on.
+  // After a computation the search starts again here, so a stall that follows it is found.
   const std::uint32_t looks = at_site && !first ? m.looks + worth(sample, m) : 0;
   if (m.high - m.low > kSpinBytes) begin(m, s.clock, sample);
   m.looks = looks;
@@ -94,7 +95,7 @@ bool is_stalled(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
   return has_slept(sample, m) && sample.physical_ns - m.awake_ns >= kAsleepNs;
 }
 
-// Stays until every replica does the same, or until this one does not lead any more.
+// Holds the thread until every replica does the same, or until this replica no longer leads.
 void hold_thread(Layout& w, Slot me, const ProbeMemory& memory, bool leaves) noexcept {
   SchedulerState& s = w.scheduler;
   SlotRecord& slot = w.slots[value(me)];
@@ -127,13 +128,14 @@ bool probed(Layout& w, Slot me, const Sample& sample, ProbeMemory& memory) noexc
   const bool may_decide =
       s.leading.load(std::memory_order_relaxed) != 0 && s.clock < leader_clock_limit(w);
   if (!requested && !may_decide) return false;
-  // Who leaves does so wherever it is: it goes on computing.  The node has waited long enough.
+  // A thread can be detached at any instruction; it continues to compute.  The node has waited long
+  // enough.
   const bool leaves = requested ? s.preempt_request_leaves != 0 : may_leave(w, me);
   const bool spins = w.header.configuration.stall_rule == StallRule::kSpins;
   if (!leaves && !(spins && is_stalled(s, sample, memory, requested))) return false;
   if (!requested) hold_thread(w, me, memory, leaves);
   memory = ProbeMemory{};
-  if (!has_preempt_request(w, me)) return false;  // let go
+  if (!has_preempt_request(w, me)) return false;  // released
   give_way(w, me);
   return true;
 }

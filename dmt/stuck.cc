@@ -12,7 +12,7 @@
 namespace crane::dmt {
 namespace {
 
-// What watches files may watch one of these.
+// A watch on files may watch one of these.
 bool is_anything_from_outside(const Layout& w) noexcept {
   for (std::uint32_t i = 1; i <= w.scheduler.files_used; ++i) {
     if (kind_of(w.files[i]).comes_from_outside(w.files[i])) return true;
@@ -34,7 +34,7 @@ bool awaits_signal(const Layout& w, const SlotRecord& s) noexcept {
   return name != nullptr && (std::strncmp(name, "sig", 3) == 0 || std::strcmp(name, "pause") == 0);
 }
 
-// STUCK-1
+// The exceptions of STUCK-1.
 bool may_be_woken(const Layout& w, std::uint16_t slot) noexcept {
   const SlotRecord& s = w.slots[slot];
   if (awaits_signal(w, s)) return true;
@@ -51,7 +51,7 @@ void tell_thread(const Layout& w, std::uint16_t slot, TextLine& line) noexcept {
        << w.processes[w.slots[slot].process].pid;
 }
 
-// The descriptor by which the thread's process knows the file.
+// Adds the file and its descriptor in the thread's process.
 void tell_file(const Layout& w, std::uint16_t process, const FileRecord& file,
                TextLine& line) noexcept {
   line << " on " << kind_of(file).name;
@@ -64,7 +64,8 @@ void tell_file(const Layout& w, std::uint16_t process, const FileRecord& file,
   }
 }
 
-// The thread that used the object last, as far as turns are remembered.  Mostly it holds a mutex.
+// Adds the last other thread that used the object, if its turn is still stored.  It usually holds a
+// mutex.
 void tell_last_other(const Layout& w, std::uint16_t slot, TextLine& line) noexcept {
   const std::uint64_t object = w.slots[slot].wait_object;
   const std::uint64_t clock = w.scheduler.clock;
@@ -73,7 +74,7 @@ void tell_last_other(const Layout& w, std::uint16_t slot, TextLine& line) noexce
     if (t.object != object || t.slot == slot || t.slot == 0) continue;
     const char* name = operation_name(w, t.operation);
     if (!is_alive(w.slots[t.slot]) || name == nullptr) return;
-    line << "; the last other one there: ";
+    line << "; the last other thread there: ";
     tell_thread(w, static_cast<std::uint16_t>(t.slot), line);
     line << " in " << name;
     return;
@@ -117,7 +118,7 @@ void describe_wait(const Layout& w, std::uint16_t slot, std::span<char> text) no
   if (s.wait_caller != 0) (line << ", called at ").hex(s.wait_caller);
   constexpr std::int64_t kMs = 1'000'000;
   const auto ms = static_cast<std::uint64_t>((w.scheduler.now_ns - s.wait_since_ns) / kMs);
-  line << ", for " << ms << " ms of its time";
+  line << ", for " << ms << " ms of virtual time";
   if (is_stopped(w, s.process)) line << ", in a process that a signal stopped";
   tell_last_other(w, slot, line);
 }

@@ -20,14 +20,14 @@
 namespace crane::dmt {
 namespace {
 
-// The most that waits for the master: one read that Linux keeps ready, and a queue on its way.
+// The most that is queued for the master: one read that Linux keeps ready, plus one queue.
 constexpr std::uint32_t kToMasterMost = kTerminalQueueBytes + kTerminalReadMost;
-constexpr std::uint32_t kBlocksMost = kBlocksMax / 8 * 7;  // as connections of the server's own
+constexpr std::uint32_t kBlocksMost = kBlocksMax / 8 * 7;  // as for the server's own connections
 
 constinit Bound terminals_bound{kTerminalsMax - 1, "pseudo-terminals",
-                                "no further one is opened (ENOSPC)"};
+                                "opening another fails (ENOSPC)"};
 constinit Bound blocks_bound{kBlocksMost, "blocks of unread input",
-                             "pseudo-terminals take no more for now"};
+                             "pseudo-terminals accept no more input for now"};
 
 std::uint32_t room(const Layout& w, const ByteQueue& q, std::uint32_t most) noexcept {
   if (q.bytes >= most) return 0;
@@ -42,7 +42,7 @@ bool is_stopped(const TerminalRecord& t) noexcept {
 
 // --- readiness -----------------------------------------------------------------------------------
 
-// What a poll of the line calls readable.
+// The number of bytes at which a poll of the line reports it readable.
 std::uint32_t least_of(const TerminalModes& m) noexcept {
   return m.characters[VTIME] == 0 ? m.characters[VMIN] : 1;
 }
@@ -61,7 +61,7 @@ Readiness line_readiness(const Layout& w, const TerminalRecord& t, const Termina
 
 constexpr unsigned kNothing = 0, kByMaster = 1, kByLine = 2;
 
-// After any change: whoever waits looks again, and watches see edges of what an end has gained.
+// Call after any change: wakes all waiters to check again; `gained` names the ends with an edge.
 void refresh(Layout& w, std::uint16_t terminal, unsigned gained) noexcept {
   for (std::uint32_t f = w.terminals[terminal].files; f != 0; f = w.files[f].end.next) {
     const bool is_master = w.files[f].kind == FileKind::kTerminalMaster;
@@ -77,7 +77,7 @@ struct Echo {
   TerminalRecord* t;
 };
 
-// Echo that finds no room is lost, as in Linux; while the output is stopped it waits.
+// Echo without room is lost, as in Linux; while the output is stopped, echo waits.
 void put_echo(void* context, std::uint8_t byte) noexcept {
   const Echo& e = *static_cast<const Echo*>(context);
   const bool waits = is_stopped(*e.t);
@@ -89,7 +89,7 @@ void note_packet(TerminalRecord& t, unsigned off, unsigned on) noexcept {
   if (t.packet) t.packet_status = static_cast<std::uint8_t>((t.packet_status & ~off) | on);
 }
 
-// The output was stopped or not before something happened.
+// Records whether the output stopped or resumed; `was_stopped` is the state before the event.
 void note_flow(Layout& w, TerminalRecord& t, bool was_stopped) noexcept {
   if (is_stopped(t) == was_stopped) return;
   note_packet(t, was_stopped ? TIOCPKT_STOP : TIOCPKT_START,
@@ -105,7 +105,7 @@ void flush_line(TerminalRecord& t) noexcept {
   note_packet(t, 0, TIOCPKT_FLUSHREAD);
 }
 
-// Drops what the line has written.  One read of the master's stays: Linux has it ready already.
+// Drops what the line has written, except one read of the master, which Linux already has ready.
 void flush_output(Layout& w, TerminalRecord& t) noexcept {
   cut(w, t.to_master, kTerminalReadMost);
   cut(w, t.echo, 0);
@@ -127,7 +127,7 @@ void take_byte(Layout& w, TerminalRecord& t, std::uint8_t byte) noexcept {
   signal_group(w, t.group, signo);
 }
 
-// What waits for room in the discipline goes there (TTY-2).
+// Moves bytes that wait for room into the discipline (TTY-2).
 void pump(Layout& w, TerminalRecord& t) noexcept {
   std::uint8_t byte;
   while (t.to_line.bytes > 0 && room_for_input(t.discipline, t.modes) > 0) {
@@ -152,7 +152,7 @@ void unlink(Layout& w, std::uint32_t file) noexcept {
   *at = w.files[file].end.next;
 }
 
-// Every open description of the line is over: reads find the end, writes EIO.
+// Ends every open description of the line: reads return EOF, writes EIO.
 void hang_up_lines(Layout& w, const TerminalRecord& t) noexcept {
   for (std::uint32_t f = t.files; f != 0; f = w.files[f].end.next) {
     if (w.files[f].kind == FileKind::kTerminalLine) w.files[f].end.hung_up = true;
@@ -233,7 +233,7 @@ void close_terminal_end(Layout& w, std::uint32_t file) noexcept {
 }
 
 Readiness terminal_readiness(const Layout& w, const FileRecord& f) noexcept {
-  if (f.end.terminal == 0) return 0;  // it is being made
+  if (f.end.terminal == 0) return 0;  // during creation
   const TerminalRecord& t = w.terminals[f.end.terminal];
   return f.kind == FileKind::kTerminalMaster ? master_readiness(w, t) : line_readiness(w, t, f.end);
 }

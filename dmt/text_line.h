@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Text for messages about a segment, in a buffer of the caller's: cut to fit, ends with a 0.
+// Text for messages about a segment, in the caller's buffer: cut to fit, terminated by a 0.
 //
 // Threads: plain values.
 
@@ -48,7 +48,7 @@ class TextLine {
   std::size_t size_ = 0;
 };
 
-// The name by code that the server's library has published, or null.
+// The operation's name that the server's library has published, or null.
 inline const char* operation_name(const Layout& w, std::uint32_t operation) noexcept {
   const char* name = w.operation_names;
   const char* const end = name + sizeof w.operation_names;

@@ -54,7 +54,7 @@ void publish_next(Layout& w) noexcept {
 constinit Bound timers_bound{kTimersMax - kFirstSharedTimer, "timers of all processes",
                              "timerfd_create (ENFILE) and timer_create (EAGAIN) fail"};
 
-// Its own: alarm() has no error number.
+// Each process has its own timer, because alarm() cannot return an error.
 std::uint16_t create_timer_of_process(Layout& w, std::uint32_t process) noexcept {
   const auto timer = static_cast<std::uint16_t>(kSlotsMax + process);
   CRANE_ASSERT(process < kProcessesMax && w.timers[timer].kind != TimerKind::kProcess);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Deadlines in virtual time: a binary heap of timers inside the segment, ordered by (deadline,
-// order of arming), so that all replicas fire them in one order (rule 8e).  admission.h fires them.
+// Deadlines in virtual time: a binary heap of timers in the segment, ordered by (deadline, order of
+// arming), so that all replicas fire them in one order (rule 8e).  admission.h fires them.
 //
 // Threads / Processes: everything REQUIRES the turn.
 
@@ -11,8 +11,8 @@
 
 namespace crane::dmt {
 
-// Timers other than slots' deadlines: timerfd, alarm.  kNone when there are none left; a process
-// always has its own one (TimerKind::kProcess, once until it is destroyed).
+// Timers other than the slots' deadlines: timerfd, alarm.  Returns kNone if none is free.  A
+// process always has its own timer (TimerKind::kProcess; create it again only after destroying it).
 inline constexpr std::uint16_t kFirstSharedTimer = kSlotsMax + kProcessesMax;
 static_assert(kFirstSharedTimer + kPosixTimersMax < kTimersMax);
 void initialise_timers(Layout& w) noexcept;
@@ -21,8 +21,8 @@ void destroy_timer(Layout& w, std::uint16_t timer) noexcept;
 void arm_timer(Layout& w, std::uint16_t timer, std::int64_t deadline_ns) noexcept;
 void disarm_timer(Layout& w, std::uint16_t timer) noexcept;
 
-// The turn holder has read virtual time `ns` between turns: the replica's clock never goes back
-// behind what one of its threads has seen (rule 8a).
+// The turn holder has read virtual time `ns` between turns.  The replica's clock never goes back
+// before a time that one of its threads has read (rule 8a).
 inline void observe_time(Layout& w, std::int64_t ns) noexcept {
   if (ns > w.scheduler.now_ns) w.scheduler.now_ns = ns;
 }

@@ -27,7 +27,8 @@ Counted count_unhooked(Layout& w, const UnhookedCall& call) noexcept {
       r.state.store(kThere, std::memory_order_release);
       return {i, true};
     }
-    // One that is being written may be the same: then it stands there twice, and nobody waits.
+    // A record that is being written may hold the same call.  Then the call is recorded twice; no
+    // caller waits.
     if (seen == kThere && same(r.call, call)) {
       r.count.fetch_add(1, std::memory_order_relaxed);
       return {i, false};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The count of system calls that bypassed the library: how many, and the first different ones by
-// name and place, for the operator.  No part of the schedule.
+// Counts system calls that bypassed the library and records the first distinct ones by name and
+// place, for the operator.  Not part of the schedule.
 //
 // Threads / Processes: any; lock-free.
 
@@ -13,20 +13,20 @@ namespace crane::dmt {
 
 inline constexpr std::uint32_t kNoRecord = UINT32_MAX;
 
-// Counts one call and returns its record, or kNoRecord when kUnhookedMax others are there already.
+// Counts one call and returns its record, or kNoRecord if kUnhookedMax others exist already.
 struct Counted {
   std::uint32_t record;
   bool first;  // such a call was not counted before
 };
 Counted count_unhooked(Layout& w, const UnhookedCall& call) noexcept;
 
-// The same call again: `record` is what the first one was given.
+// Counts the same call again; `record` comes from the first count.
 void count_unhooked_again(Layout& w, std::uint32_t record) noexcept;
 
-// Strict mode: the first call to say so is the one that stopped the replica.  REQUIRES a record.
+// Strict mode: the first call recorded is the one that stopped the replica.  REQUIRES a record.
 void note_stopped(Layout& w, std::uint32_t record) noexcept;
 
-// The call of a record; null when there is none, or it is not complete yet.
+// The call of a record; null if there is none, or if it is incomplete.
 const UnhookedRecord* unhooked_record(const Layout& w, std::uint32_t record) noexcept;
 
 }  // namespace crane::dmt

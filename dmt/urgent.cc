@@ -29,8 +29,8 @@ void note_urgent(Layout& w, std::uint32_t file) noexcept {
   ConnectionState& c = w.files[file].connection;
   CRANE_ASSERT(c.received > c.consumed);
   ring_owner(w, file);
-  // As Linux: the byte of a mark that a later one replaces is in the stream, but for one that the
-  // reader has come to.
+  // As Linux: a byte whose mark is replaced by a later one stays in the stream, unless the reader
+  // has reached it.
   if (is_at_hidden_byte(c)) drop_hidden_byte(w, file);
   c.urgent = static_cast<std::uint8_t>((c.urgent & kUrgentInline) | kUrgentUnread);
   c.urgent_at = static_cast<std::uint32_t>(c.received - 1);

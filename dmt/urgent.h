@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Urgent data of TCP, as Linux has it: a connection has one mark, the last one.  The urgent byte
-// lies in the input at its place.  Unless SO_OOBINLINE is set it is no part of the stream: a read
-// that comes to it passes over it, recv(MSG_OOB) gets it before.  No read goes on over the mark.
+// TCP urgent data, as in Linux: a connection has one mark, the latest.  The urgent byte is at its
+// place in the input.  Unless SO_OOBINLINE is set, it is not part of the stream: recv(MSG_OOB)
+// returns it, and a read that reaches it skips it.  A single read never crosses the mark.
 //
-// The mark comes with its byte: none is announced before.
+// The mark arrives with its byte, never earlier.
 //
 // Threads / Processes: everything here REQUIRES the turn.
 
@@ -16,7 +16,8 @@
 
 namespace crane::dmt {
 
-// Bits of ConnectionState::urgent.  There is a mark: its byte waits for recv(MSG_OOB), or was got.
+// Bits of ConnectionState::urgent: there is a mark, and recv(MSG_OOB) has not yet, or has, read its
+// byte.
 inline constexpr std::uint8_t kUrgentUnread = 1, kUrgentRead = 2;
 // SO_OOBINLINE.
 inline constexpr std::uint8_t kUrgentInline = 4;
@@ -32,20 +33,20 @@ inline std::uint32_t bytes_to_mark(const ConnectionState& c) noexcept {
 inline bool is_at_mark(const ConnectionState& c) noexcept {
   return has_mark(c) && bytes_to_mark(c) == 0;
 }
-// .. and it is not in the stream.
+// The next byte is the urgent one, and it is not in the stream.
 inline bool is_at_hidden_byte(const ConnectionState& c) noexcept {
   return is_at_mark(c) && (c.urgent & kUrgentInline) == 0;
 }
 
-// FIONREAD: to the mark.
+// FIONREAD: the bytes up to the mark.
 std::uint64_t unread_bytes(const ConnectionState& c) noexcept;
 
-// The last byte of the input, which has just come, is urgent.  The owner gets SIGURG before its
-// threads see the byte.
+// Marks the last byte of the input, which has just arrived, as urgent.  The owner gets SIGURG
+// before its threads see the byte.
 void note_urgent(Layout& w, std::uint32_t file) noexcept;
-// Bytes were read: the mark may lie behind.
+// Called after a read, which may have passed the mark.
 void forget_passed_mark(ConnectionState& c) noexcept;
-// recv(MSG_OOB): the byte, or a negative error number.
+// recv(MSG_OOB): returns the byte, or a negative error number.
 int take_urgent(Layout& w, std::uint32_t file, bool peek) noexcept;
 void set_urgent_inline(Layout& w, std::uint32_t file, bool on) noexcept;
 

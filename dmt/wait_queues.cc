@@ -33,12 +33,13 @@ void make_runnable(Layout& w, std::uint16_t slot) noexcept {
 
 namespace {
 
-// Hands up to `count` waiters of `object`, oldest first, that `wanted` takes to `act`.
+// Calls `act` for up to `count` waiters of `object` that `wanted` accepts, oldest first.
 template <typename Wanted, typename Act>
 std::uint32_t each_waiter(Layout& w, std::uint64_t object, std::uint32_t count, Wanted wanted,
                           Act act) noexcept {
   std::uint32_t found = 0;
-  // Who is moved within the bucket comes behind the last of now: no further than that.
+  // A thread moved within its bucket goes behind the threads that are there now; the loop ends
+  // before it.
   const std::uint16_t last = bucket(w, object).tail;
   for (std::uint16_t slot = bucket(w, object).head; slot != kNone && found < count;) {
     const std::uint16_t next = slot == last ? kNone : w.slots[slot].queue_next;
@@ -92,7 +93,7 @@ bool wake(Layout& w, Slot slot, WakeReason reason) noexcept {
 
 std::uint64_t new_object(Layout& w, Slot me) noexcept {
   (void)me;
-  // Creations happen at turns, so one counter names them alike on every replica (D2).
+  // Creations happen at turns, so one counter gives the same names on every replica (D2).
   return ++w.scheduler.object_number;
 }
 

@@ -99,7 +99,7 @@ Readiness interesting(const WatchRecord& watch, Readiness now) noexcept {
 
 bool raise_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) noexcept;
 
-// The watch's file has become ready for it.  True when that woke a thread.
+// Reports to the watch that its file has become ready.  Returns whether that woke a thread.
 bool notify(Layout& w, std::uint32_t watch) noexcept {
   WatchRecord& r = w.watches[watch];
   if (r.kind == WatchKind::kSlot) {
@@ -110,7 +110,7 @@ bool notify(Layout& w, std::uint32_t watch) noexcept {
   return raise_readiness(w, r.owner, kIn, true);
 }
 
-// set_readiness; true when that woke a thread.
+// Like set_readiness; returns whether that woke a thread.
 bool raise_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) noexcept {
   FileRecord& f = w.files[file];
   const Readiness rise = now & ~f.readiness;
@@ -118,7 +118,7 @@ bool raise_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) no
   if (rise == 0 && !(edge && now != 0)) return false;
   tell_owner(w, file, now, rise, edge);
   bool woke = signal(w, f.object, kind_of(f).wakes_one ? 1 : kAll) > 0;
-  // The end of the other side is for everybody, also for those who share its bytes.
+  // The end of the other side concerns all waiters, including those that share its bytes.
   const bool for_all = (rise & (kErr | kHup | kRdHup)) != 0;
   bool exclusive_woken = false;
   for (std::uint32_t watch = f.watches; watch != 0;) {
@@ -127,7 +127,7 @@ bool raise_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) no
     const bool exclusive = (r.flags & kWatchExclusive) != 0;
     if (interesting(r, now) != 0 && !(exclusive && exclusive_woken && !for_all)) {
       const bool woken = notify(w, watch);
-      // As in Linux, an epoll that nobody waits on does not use the event up.
+      // As in Linux, an epoll without a waiting thread does not use up the event.
       exclusive_woken |= exclusive && woken;
       woke |= woken;
     }
@@ -167,7 +167,7 @@ void refresh_both(Layout& w, std::uint32_t end) noexcept {
 Readiness level_of(const Layout& w, std::uint32_t file) noexcept {
   const FileRecord& f = w.files[file];
   if (f.kind != FileKind::kEpoll) return f.readiness;
-  // What is in an epoll's list may have been read away meanwhile: Linux looks, too.
+  // The bytes of items in an epoll's list may have been read meanwhile.  Linux checks, too.
   for (std::uint32_t i = f.epoll.ready_head; i != 0; i = w.watches[i].ready_next) {
     const WatchRecord& r = w.watches[i];
     if (interesting(r, level_of(w, r.file)) != 0) return kIn;
@@ -227,7 +227,7 @@ void detach_watches(Layout& w, std::uint32_t file) noexcept {
 
 namespace {
 
-// Whether `to` is watched by `from`, directly or through other epolls; too deep counts as yes.
+// Whether `from` watches `to`, directly or through other epolls; too deep counts as yes.
 bool reaches(const Layout& w, std::uint32_t from, std::uint32_t to, int depth) noexcept {
   if (from == to || depth > kEpollNestMax) return true;
   if (w.files[from].kind != FileKind::kEpoll) return false;
@@ -294,7 +294,7 @@ std::uint32_t epoll_collect(Layout& w, std::uint32_t epoll, EpollReady* out,
       if ((r.flags & kWatchOneshot) != 0) {
         r.armed = false;
       } else if ((r.flags & kWatchEdge) == 0) {
-        push_ready(w, watch);  // level-triggered: stays, behind the others (rule 21)
+        push_ready(w, watch);  // level-triggered: stays, after the others (rule 21)
       }
     }
     watch = following;

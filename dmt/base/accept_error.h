@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a failed accept() means for the listening descriptor.  Where the host lacks descriptors or
-// memory, or the socket does not listen, nothing leaves the queue: the descriptor stays readable,
-// and a loop that listens to it turns at full speed.
+// What a failed accept() means for the listening descriptor.  When the host lacks descriptors or
+// memory, or the socket does not listen, accept() removes nothing from the queue.  The descriptor
+// stays readable, so a loop that polls it would spin.
 //
 // Threads: pure.
 
@@ -12,8 +12,8 @@ namespace crane {
 
 enum class AcceptError {
   kNone,       // nothing waits, or the call was interrupted
-  kOneClient,  // the client has left, or cannot be reached: others may wait behind it
-  kHost,       // no client can be accepted now: stop listening to the descriptor, and look again
+  kOneClient,  // this client left or is unreachable; others may wait after it
+  kHost,       // no client can be accepted now: stop polling the descriptor and try again later
 };
 
 inline AcceptError judge_accept(int error) noexcept {
@@ -24,7 +24,7 @@ inline AcceptError judge_accept(int error) noexcept {
 #endif
     case EINTR:
       return AcceptError::kNone;
-    // As accept(2) lists them: of the connection, not of the socket.
+    // Errors of the connection, not of the socket (accept(2)).
     case ECONNABORTED:
     case EPERM:
     case EPROTO:
@@ -42,7 +42,7 @@ inline AcceptError judge_accept(int error) noexcept {
   }
 }
 
-// How long until the next look.
+// How long to wait before the next attempt.
 inline constexpr int kAcceptAgainMs = 100;
 
 }  // namespace crane

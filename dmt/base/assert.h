@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Assertions that stay on in release and may run in a signal handler or inside another program:
-// they allocate nothing and write one line with write(2).  A failed assertion is a bug of ours.
+// Assertions that stay on in release builds and may run in a signal handler or inside another
+// program: they allocate nothing and write one line with write(2).  A failed assertion is a bug of
+// Crane.
 
 namespace crane {
 

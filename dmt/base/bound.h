@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The bounds of our tables, as the log tells of them: a program that has reached one is answered
-// with an error number, and the operator is told which bound it was.  A program that tries again
-// and again would fill the disk, so that a bound is said at its first refusal and from then on when
-// twice as many were refused as the last time.
+// Reports in the log that a program has reached a bound of Crane's tables.  The program gets an
+// error number; the operator learns which bound it was.  A program that retries without end would
+// fill the disk, so a bound is reported at its first refusal and then each time the number of
+// refusals has doubled.
 //
-// Each process counts for itself; a child of fork goes on where its parent was.
+// Each process counts for itself; a child of fork continues with its parent's count.
 //
 // Threads: any, also signal handlers.
 
@@ -22,7 +22,7 @@ class Bound {
   Bound(const Bound&) = delete;
   Bound& operator=(const Bound&) = delete;
 
-  // Something was refused.
+  // Counts one refusal, and reports it if it is due.
   void say() noexcept;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 // BR_INST_RETIRED.CONDITIONAL from Sandy Bridge on; ex_ret_cond of Zen.
 constexpr std::uint32_t kIntel = 0x5101c4, kZen = 0x5100d1;
-// As rr allows for them.
+// rr's margins.
 constexpr std::uint32_t kIntelMargin = 100, kZenMargin = 10'000, kSimulatedMargin = 200;
 
 struct Processor {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What names the build of an object (an ELF file): the first bytes of its build id.
+// Identifies the build of an ELF object by the first bytes of its build id.
 //
 // Threads: any; a pure function.
 
@@ -12,7 +12,7 @@
 
 namespace crane {
 
-// Of the `bytes` of a note segment; 0: it has no build id.
+// The build id in the `bytes` of a note segment; 0: there is none.
 inline std::uint64_t build_id(const unsigned char* notes, std::size_t bytes) noexcept {
   const auto padded = [](std::uint32_t size) { return std::size_t{size + 3u} & ~std::size_t{3}; };
   for (std::size_t at = 0; at + sizeof(Elf64_Nhdr) <= bytes;) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The machine's clocks in nanoseconds.  Nothing that a server can observe comes from here: virtual
-// time does (dmt/admission.h).
+// The machine's clocks in nanoseconds.  A server never observes them; it observes virtual time
+// (dmt/admission.h).
 //
 // Threads: any.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Little-endian, bounds-checked reader and writer for every byte format that leaves a process.
-// A reader never runs past its end: it turns bad and stays bad, and gives zeros.
+// Little-endian, bounds-checked reader and writer for every byte format that leaves a process. A
+// reader never reads past its end: it turns bad, stays bad, and returns zeros.
 //
 // Threads: one object, one thread.
 

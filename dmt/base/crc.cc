@@ -48,8 +48,8 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(const unsigned char
   return low;
 }
 
-// Asked for once, by the first sum.  __builtin_cpu_supports asks six times at the start of every
-// program, and a virtual machine takes microseconds for each answer.
+// Queried once, at the first sum.  __builtin_cpu_supports queries six times at the start of every
+// program, and each query takes microseconds in a virtual machine.
 bool has_crc32() noexcept {
   enum : int { kUnknown, kNo, kYes };
   static constinit std::atomic<int> known{kUnknown};

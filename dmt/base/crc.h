@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// CRC32C (Castagnoli) with the processor's instruction, and CRC64 (ECMA-182, reflected) by table:
-// the first guards log and sequence entries, the second buckets of output (FALCON 5).
-// Freestanding, because libcrane.so links libc only; node-side bulk work may use ISA-L, which gives
-// the same values.
+// CRC32C (Castagnoli) with the processor's instruction, and CRC64 (ECMA-182, reflected) by table.
+// CRC32C guards log and sequence entries; CRC64 covers buckets of output (FALCON 5). Freestanding,
+// because libcrane.so links libc only.  Bulk work in the node may use ISA-L, which returns the same
+// values.
 //
 // Threads: pure functions.
 

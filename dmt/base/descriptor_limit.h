@@ -10,13 +10,13 @@
 
 namespace crane {
 
-// Zeros: the kernel does not say.
+// Returns zeros if the kernel does not report the limit.
 inline rlimit descriptor_limit() noexcept {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit : rlimit{};
 }
 
-// Sets the soft limit, to the hard one at most: RLIM_INFINITY raises it to that.
+// Sets the soft limit, capped at the hard one; RLIM_INFINITY raises it to the hard limit.
 inline void limit_descriptors(rlim_t soft) noexcept {
   rlimit limit = descriptor_limit();
   if (limit.rlim_max == 0) return;

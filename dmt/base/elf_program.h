@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the loader makes of a program: libcrane.so comes only into one that is loaded with
-// libraries, and sees the calls only of one that has libc.
+// How the loader treats a program.  The loader maps libcrane.so only into a program that it loads
+// with libraries, and libcrane.so sees only calls that pass through libc.
 //
 // Pure.  Threads: any.
 
@@ -13,13 +13,13 @@
 namespace crane {
 
 enum class ElfProgram : std::uint8_t {
-  kLibraries,   // one is named at least: libc, or one that needs it
-  kStatic,      // no loader
-  kNoLibrary,   // a loader, and no library: as Go builds without cgo
-  kUnreadable,  // its headers end too early
+  kLibraries,   // names at least one library: libc, or one that needs libc
+  kStatic,      // has no loader
+  kNoLibrary,   // has a loader but no library, like a Go program built without cgo
+  kUnreadable,  // the headers end too early
 };
 
-// `read_at(at, to, size)`: so many bytes of the file; false: there are fewer.
+// `read_at(at, to, size)` reads `size` bytes of the file; false: the file has fewer.
 template <typename ReadAt>
 ElfProgram elf_program(const Elf64_Ehdr& elf, ReadAt&& read_at) noexcept {
   bool dynamic = false, libraries = false;

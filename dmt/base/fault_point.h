@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Named places where a test kills the process, to see what is found afterwards; the names stand in
+// Named places where a test kills the process, to check what it leaves.  The names are in
 // checkpoint/fault_points.h.  In production no hook is set, and a place costs one load.
 //
-// Threads: the hook is set before others run.
+// Threads: the hook is set before other threads run.
 
 namespace crane {
 

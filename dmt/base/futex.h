@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Process-shared futex wait and wake, by the raw system call: the library is loaded into programs
-// whose libc functions it interposes.
+// Process-shared futex wait and wake.  They use the raw system call, because the library is loaded
+// into programs whose libc functions it interposes.
 //
 // Threads / Processes: any that map the word.
 
@@ -10,8 +10,8 @@
 
 namespace crane {
 
-// Sleeps while *word == expected; returns on a wake-up, a signal, a changed word or a spurious
-// wake-up: the caller looks again.  Never touches errno.
+// Sleeps while *word == expected.  Returns on a wake-up, a signal, a changed word or a spurious
+// wake-up, so the caller checks again.  Never touches errno.
 void futex_wait(const std::atomic<std::uint32_t>* word, std::uint32_t expected) noexcept;
 
 // As futex_wait, but for at most `timeout_ns`.  False when the time passed without a wake-up.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The numbers of Crane that must not mix: each is a type of its own.
+// Crane's numbers that must not mix: each has its own type.
 //
 // Threads / Processes: plain values, shared-memory safe.
 
@@ -9,19 +9,20 @@
 
 namespace crane {
 
-// A leader's reign: (counter << 8) | replica, hence unique (DESIGN C1).
+// The term of one leader: (counter << 8) | replica, hence unique (DESIGN C1).
 enum class View : std::uint64_t {};
 // Position of an entry in the replicated log; 1 is the first, 0 is "none".
 enum class Index : std::uint64_t {};
 // 0-based number of a replica within its group.
 enum class ReplicaId : std::uint8_t {};
-// A thread of the server, as the scheduler knows it; 0 is the node.
+// A thread of the server in the scheduler; 0 is the node.
 enum class Slot : std::uint16_t {};
-// A connection.  One that a client opened: the log index of its CONNECT entry (APUS 4.3); one that
-// the server opened: kOutboundBit and the logical clock of its connect().
+// A connection.  If a client opened it: the log index of its CONNECT entry (APUS 4.3).  If the
+// server opened it: kOutboundBit and the logical clock of its connect().
 enum class ConnId : std::uint64_t {};
 inline constexpr std::uint64_t kOutboundBit = 1ULL << 63;
-// A client's socket in the kernel of the leader's host, for all processes and ever; 0 is "unknown".
+// A client's socket in the kernel of the leader's host, unique over all processes and time; 0 is
+// "unknown".
 enum class SocketId : std::uint64_t {};
 
 inline constexpr std::uint64_t value(View v) noexcept { return static_cast<std::uint64_t>(v); }
@@ -35,7 +36,7 @@ inline constexpr bool is_outbound(ConnId c) noexcept { return (value(c) & kOutbo
 
 inline constexpr Index next(Index i) noexcept { return Index{value(i) + 1}; }
 
-// The view number `counter` of `replica`: two replicas never make the same one.
+// The view number `counter` of `replica`.  Two replicas never produce the same view.
 inline constexpr View make_view(std::uint64_t counter, ReplicaId replica) noexcept {
   return View{(counter << 8) | value(replica)};
 }
@@ -44,8 +45,8 @@ inline constexpr ReplicaId view_owner(View v) noexcept {
   return ReplicaId{static_cast<std::uint8_t>(value(v) & 0xff)};
 }
 
-// The global position of an entry.  Ordered by (view, index): the last entry with the highest
-// viewstamp is the log that a new leader adopts (DESIGN C2).
+// The global position of an entry, ordered by (view, index).  A new leader adopts the log whose
+// last entry has the highest viewstamp (DESIGN C2).
 struct Viewstamp {
   View view{};
   Index index{};

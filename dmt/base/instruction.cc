@@ -6,10 +6,10 @@
 namespace crane {
 namespace {
 
-// What follows an operation code.
+// The bytes that follow an operation code.
 struct Form {
   bool known = false;
-  bool operands = false;      // a ModRM byte, and what that asks for
+  bool operands = false;      // a ModRM byte and what it requires
   std::size_t immediate = 0;  // bytes of a constant
 };
 constexpr Form kPlain{true, false, 0}, kOperands{true, true, 0}, kOperandsAndByte{true, true, 1};
@@ -18,7 +18,7 @@ bool within(unsigned char code, unsigned char low, unsigned char high) noexcept 
   return code >= low && code <= high;
 }
 
-// `wide`: REX.W; `half`: the prefix 66; `group`: what selects the operation in ModRM.
+// `wide`: REX.W; `half`: the prefix 66; `group`: the ModRM field that selects the operation.
 Form form_of(unsigned char code, bool wide, bool half, unsigned group) noexcept {
   const std::size_t word = half ? 2 : 4;
   if (code < 0x40) {  // add, or, adc, sbb, and, sub, xor, cmp
@@ -48,7 +48,7 @@ Form form_of(unsigned char code, bool wide, bool half, unsigned group) noexcept 
   return {};
 }
 
-// Behind 0f: moves and arithmetic of vectors, conditional moves, extensions, bits, nops.
+// The second byte after 0f: vector moves and arithmetic, conditional moves, extensions, bits, nops.
 Form form_of_two(unsigned char code) noexcept {
   const bool plain = within(code, 0xc8, 0xcf);  // bswap
   const bool with_byte = within(code, 0x70, 0x73) || code == 0xa4 || code == 0xac || code == 0xba ||
@@ -62,7 +62,8 @@ Form form_of_two(unsigned char code) noexcept {
   return plain ? kPlain : with_byte ? kOperandsAndByte : operands ? kOperands : Form{};
 }
 
-// An operation code of one, two or three bytes, or behind a VEX prefix; `at` comes behind it.
+// Reads an operation code of one, two or three bytes, or one after a VEX prefix, and moves `at`
+// past it.
 Form read_form(const unsigned char* code, std::size_t& at, bool wide, bool half) noexcept {
   const unsigned char first = code[at++];
   if (first == 0xc5) {
@@ -128,7 +129,8 @@ Move jump_of_call(const unsigned char* code, unsigned char (&jump)[kInstructionM
   constexpr unsigned kGroup = 0x38, kCall = 2u << 3u, kJump = 4u << 3u;
   const std::size_t at = within(code[0], 0x40, 0x4f) ? 1 : 0;
   const unsigned operands = code[at + 1];
-  const bool by_stack = (operands & 7u) == 4 && (code[at + 2] & 7u) == 4;  // which the call moves
+  const bool by_stack = (operands & 7u) == 4 && (code[at + 2] & 7u) == 4;  // the call changes the
+                                                                           // stack pointer
   if (code[at] != 0xff || (operands & kGroup) != kCall || operands >> 6u == 3 || by_stack)
     return {};
   std::memcpy(jump, code, at + 2);

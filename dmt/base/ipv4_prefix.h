@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// An IPv4 address with the length of its network's prefix, as in 192.0.2.9/24.
+// An IPv4 address and the length of its network prefix, as in 192.0.2.9/24.
 //
 // Threads: pure.
 
@@ -14,7 +14,7 @@
 
 namespace crane {
 
-// The mark of an address that Crane has added (IFA_PROTO, Linux 5.18); 1 to 3 are the kernel's.
+// Marks an address that Crane added (IFA_PROTO, Linux 5.18); the kernel uses 1 to 3.
 inline constexpr std::uint8_t kAddedByCrane = 0xc7;
 
 struct Ipv4Prefix {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Names in a message: "a, b, c".
+// Joins names for a message: "a, b, c".
 //
 // Threads: any.  Not for libcrane.so: it allocates.
 
@@ -9,7 +9,7 @@
 
 namespace crane {
 
-// `text_of` makes the text of one element; without it the element is text.
+// `text_of` returns the text of one element; without it the elements are text.
 template <typename Range, typename TextOf = std::identity>
 std::string joined(const Range& range, TextOf text_of = {}) {
   std::string text;

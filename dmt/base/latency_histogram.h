@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How long something took, counted by buckets that all replicas share, as a metrics system takes
-// them: each bucket holds what took no longer than its bound, and longer than the one before.
+// Counts durations in buckets that are the same on all replicas, as metrics systems do.  Each
+// bucket counts durations up to its bound and above the previous bound.
 //
 // Threads: plain value.  Durations are nanoseconds.
 
@@ -18,7 +18,8 @@ struct LatencyHistogram {
       1'000'000,   2'000'000,   5'000'000,     10'000'000,    20'000'000,   50'000'000, 100'000'000,
       200'000'000, 500'000'000, 1'000'000'000, 2'000'000'000, 5'000'000'000};
 
-  std::array<std::uint64_t, kBounds.size() + 1> counts{};  // the last: longer than all bounds
+  std::array<std::uint64_t, kBounds.size() + 1> counts{};  // the last bucket: longer than all
+                                                           // bounds
   std::int64_t sum_ns = 0;
 
   void add(std::int64_t ns) noexcept {
@@ -31,15 +32,15 @@ struct LatencyHistogram {
     for (const std::uint64_t count : counts) all += count;
     return all;
   }
-  // The durations that were added since this histogram was equal to `earlier`.
+  // The durations added since this histogram was equal to `earlier`.
   LatencyHistogram since(const LatencyHistogram& earlier) const noexcept {
     LatencyHistogram added;
     for (std::size_t i = 0; i < counts.size(); ++i) added.counts[i] = counts[i] - earlier.counts[i];
     added.sum_ns = sum_ns - earlier.sum_ns;
     return added;
   }
-  // The bound of the bucket that holds this share of all (0 to 1), or of the last bucket that has
-  // one; 0: nothing was added.
+  // The bound of the bucket that contains this share of all durations (0 to 1), or the highest
+  // bound if the bucket has none; 0: the histogram is empty.
   std::int64_t quantile_ns(double share) const noexcept {
     const auto wanted = static_cast<double>(total()) * share;
     std::uint64_t seen = 0;

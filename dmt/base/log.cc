@@ -17,7 +17,7 @@ Message::Message() noexcept { *this << "crane: "; }
 
 Message::~Message() {
   text_[size_++] = '\n';
-  // Inside a server, write() is one of the functions we interpose.
+  // Inside a server, write() is one of the interposed functions.
   (void)raw_syscall(SYS_write, message_fd(), text_, size_);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Messages from code that may not allocate, lock or use stdio: one line, one write(2),
-// to a descriptor of Crane's own, never to the server's stderr unless nothing else is set.
+// Messages from code that may not allocate, lock or use stdio.  Each message is one line and one
+// write(2) to Crane's own descriptor, never to the server's stderr unless no other is set.
 //
 // Threads: any, also signal handlers.
 
@@ -10,11 +10,11 @@
 
 namespace crane {
 
-// The descriptor messages go to; 2 until it is set.  Process-wide.
+// The descriptor that messages go to; 2 until it is set.  Process-wide.
 void set_message_fd(int fd) noexcept;
 int message_fd() noexcept;
 
-// A line under construction in a fixed buffer; what does not fit is cut.  Written on destruction.
+// Builds a line in a fixed buffer and cuts what does not fit.  The destructor writes it.
 class Message {
  public:
   Message() noexcept;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The full memory fence of Dekker-style hand-shakes: a store before it is seen by all whose
-// own store the loads behind it have missed.  In its own header because gcc's thread sanitizer does
-// not know fences and gets the same order from a read-modify-write.
+// The full memory fence of Dekker-style hand-shakes.  If the loads after the fence miss another
+// thread's store, then that thread sees the store before the fence.  It has its own header because
+// gcc's thread sanitizer does not model fences; a read-modify-write gives the same order there.
 //
 // Threads / Processes: any.
 

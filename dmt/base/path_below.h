@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Paths by their words alone; no file is looked at.
+// Compares paths as text; accesses no file.
 //
 // Threads: pure function.
 
@@ -8,8 +8,8 @@
 
 namespace crane {
 
-// What `path` names below `directory`, without a slash in front; "": it is not below it, or has a
-// ".." that might lead out of it.
+// Returns the part of `path` below `directory`, without a leading slash.  Returns "" if `path` is
+// not below it or contains a ".." that might lead out of it.
 constexpr std::string_view path_below(std::string_view directory, std::string_view path) noexcept {
   while (!directory.empty() && directory.back() == '/') directory.remove_suffix(1);
   if (directory.empty() || !path.starts_with(directory)) return {};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where a server listens: a port of its own, and an address as ss(8) shows it: "127.0.0.1", "::1",
-// "0.0.0.0" (IPv4), "::" (IPv6), "*" (both); "%lo" behind it: clients of that interface alone.
+// Where a server listens: its own port, and an address as ss(8) shows it: "127.0.0.1", "::1",
+// "0.0.0.0" (IPv4), "::" (IPv6), "*" (both).  The suffix "%lo" restricts it to clients of that
+// interface.
 //
 // Threads: plain values.
 
@@ -15,7 +16,7 @@ namespace crane {
 
 struct Place {
   std::uint16_t port = 0;
-  std::string address;  // empty: wherever the server listens at that port
+  std::string address;  // empty: any address at which the server listens on that port
 
   Place() = default;
   Place(std::uint16_t number, std::string where = {}) : port(number), address(std::move(where)) {}
@@ -34,19 +35,19 @@ inline bool is_ipv6(std::string_view address) noexcept {
 inline bool is_wildcard(std::string_view address) noexcept {
   return address == kBoth || address == kIpv4 || address == kIpv6;
 }
-// Clients of this host alone.
+// Only clients of this host can reach it.
 inline bool is_loopback(std::string_view address) noexcept {
   return address.ends_with(kLoopback) || address.starts_with("127.") || address == "::1";
 }
 
-// A listener at `wide` takes all clients of `narrow`.
+// A listener at `wide` accepts all clients of `narrow`.
 inline bool covers(std::string_view wide, std::string_view narrow) noexcept {
   if (wide.empty() || wide == narrow) return true;
   if (!is_wildcard(wide)) return false;
   if (wide == kBoth) return true;
   return narrow != kBoth && is_ipv6(wide) == is_ipv6(narrow);
 }
-// The kernel gives a port to one of them only.
+// The kernel gives the port to only one of the two.
 inline bool overlap(std::string_view a, std::string_view b) noexcept {
   const std::string_view one = without_device(a), other = without_device(b);
   return covers(one, other) || covers(other, one);

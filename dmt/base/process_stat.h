@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the kernel tells of a process in /proc/PID/stat (proc(5)).
+// What the kernel reports about a process in /proc/PID/stat (proc(5)).
 //
-// Threads: any.  It allocates memory: no part of the preloaded library.
+// Threads: any.  Allocates memory, so the preloaded library cannot use it.
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -19,11 +19,11 @@
 namespace crane {
 
 struct ProcessStat {
-  char state = '?';  // Z: it has ended, and its parent has not asked for it; X: it is gone
+  char state = '?';  // Z: ended, but its parent has not waited for it; X: gone
   pid_t parent = 0;
-  unsigned long flags = 0;   // of the kernel: PF_*
-  double cpu_seconds = 0;    // of all its threads
-  double start_seconds = 0;  // since the machine's start
+  unsigned long flags = 0;   // kernel flags PF_*
+  double cpu_seconds = 0;    // all threads
+  double start_seconds = 0;  // since the machine booted
   std::uint64_t resident_bytes = 0;
 };
 
@@ -31,11 +31,11 @@ struct ProcessStat {
 inline std::optional<ProcessStat> read_process_stat(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const std::size_t behind = text.rfind(')');  // the name before may hold anything
+  const std::size_t behind = text.rfind(')');  // the name may contain anything, even ')'
   if (behind == std::string::npos) return std::nullopt;
   std::istringstream in(text.substr(behind + 1));
   const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
-  // proc(5) numbers fields from 1 on; the first one behind the name is 3.
+  // proc(5) numbers fields from 1; the first one after the name is 3.
   const auto field = [&words](std::size_t number) -> const std::string& {
     return words[number - 3];
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// System calls without libc: they touch no errno, are no cancellation points, pass through none of
-// the functions that this library interposes, and may run in a signal handler or before libc's
+// System calls without libc.  They do not touch errno, are no cancellation points, bypass the
+// functions that this library interposes, and may run in a signal handler or before libc's
 // constructors.
 //
 // Threads: any.  Errors: a result in [-4095, -1] is -errno.

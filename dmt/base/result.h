@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Operating errors as values: Result<T> is a T or an Error.  Programming errors are
-// CRANE_ASSERT; there is no third kind, and no exception crosses a folder.
+// Operating errors as values: Result<T> is a T or an Error.  Programming errors are CRANE_ASSERT.
+// There is no third kind, and no exception crosses a folder.
 //
-// One Error for all: who decides reads `code`, who reports prints message().  The preloaded library
-// has none of this: there a function returns the errno that the server gets.
+// One Error type serves both uses: code that decides reads `code`; code that reports prints
+// message().  The preloaded library does not use it: its functions return the errno that the server
+// gets.
 //
 // Threads: plain values.
 
@@ -19,32 +20,32 @@ namespace crane {
 
 enum class Code : int {
   kOk = 0,
-  kBadArgument,   // what the caller gave cannot be used
+  kBadArgument,   // the argument cannot be used
   kNotFound,      // the named object does not exist
-  kExists,        // the named object is there already
+  kExists,        // the named object exists already
   kDenied,        // the system refused: privilege is missing
   kWrongVersion,  // a shared segment or a file of another version
-  kDamaged,       // a checksum or a structure does not hold
+  kDamaged,       // a checksum or a structure is invalid
   kFull,          // disk, memory, ring or table has no room
   kBusy,          // try again later: the pipeline is full
   kNotLeader,     // only the leader may do this
-  kPeerFailed,    // one peer is gone; concerns that peer only
+  kPeerFailed,    // one peer is gone; only that peer is affected
   kRevoked,       // the permission to write was taken away
   kUnsupported,   // this machine cannot do it
   kSystem,        // a system call failed; `detail` is its errno
-  kGone,          // it was there and is not held any more
+  kGone,          // it existed and is no longer kept
 };
 
 struct [[nodiscard]] Error {
   Code code = Code::kOk;
   int detail = 0;         // errno where the system gave one, else 0
-  const char* what = "";  // static text: which step failed
-  // For an operator: what failed, with which object, why, and what to do.  Empty where the caller
+  const char* what = "";  // static text: the step that failed
+  // For an operator: what failed, with which object, why, and what to do.  Empty if the caller
   // knows more than the step does.
   std::string text = {};
-  int exit_status = 0;  // with which a program ends because of it; 0: the program decides
+  int exit_status = 0;  // the program's exit status for this error; 0: the program decides
 
-  // `text`; without one: the step, and the reason that errno gives.
+  // Returns `text`, or if it is empty the step and the reason from errno.
   std::string message() const;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A word for a command line of the shell, whatever is in it.
+// Quotes any word for a shell command line.
 //
-// Pure.  Threads: any.  It allocates memory: no part of the preloaded library.
+// Pure.  Threads: any.  Allocates memory, so the preloaded library cannot use it.
 
 #include <string>
 

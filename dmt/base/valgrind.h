@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether this process runs in valgrind (crane-replay --valgrind), and what its helgrind is told.
+// Reports whether this process runs in valgrind (crane-replay --valgrind), and sends requests to
+// its helgrind.
 //
-// Valgrind makes a process' system calls for it and reads the processor's clock itself: what would
-// have the kernel stop either at it must not be asked for.  Helgrind sees what libcrane.so takes
-// from libc under the turn (mutexes, threads).  A thread that is woken for a condition, a
-// semaphore, a barrier or a byte is decided by the scheduler, so it is told of that: whoever
-// signals an object or waits for it comes after all who did so before.
+// Valgrind makes a process' system calls for it and emulates the processor's clock, so Crane must
+// not ask the kernel to trap either.  Helgrind sees what libcrane.so takes from libc under the turn
+// (mutexes, threads).  The scheduler decides which thread wakes for a condition, a semaphore, a
+// barrier or a byte, so helgrind must be informed of that order: an operation that signals an
+// object or waits for it comes after all earlier ones on that object.
 //
 // Threads: any.
 
@@ -15,8 +16,8 @@
 
 namespace crane {
 
-// The instructions that valgrind takes for a request (valgrind.h of version 3); a processor is not
-// changed by them.
+// The instructions that valgrind interprets as a request (valgrind.h of version 3).  They change
+// nothing on a real processor.
 inline unsigned long ask_valgrind(unsigned long request, unsigned long argument,
                                   unsigned long second = 0) noexcept {
   unsigned long answer = 0;
@@ -42,7 +43,7 @@ inline void look_for_valgrind() noexcept {
   in_valgrind = ask_valgrind(kRunning, 0) != 0;
 }
 
-// The code at `address` has changed; valgrind may have translated it before.
+// The code at `address` has changed; valgrind discards its translation.
 inline void forget_translation(std::uintptr_t address, std::size_t size) noexcept {
   constexpr unsigned long kDiscardTranslations = 0x1002;
   if (in_valgrind) ask_valgrind(kDiscardTranslations, address, size);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The version of Crane that every program prints with --version.  Formats have versions of their
-// own: ARCHITECTURE.md, section 8.
+// The version that every program prints with --version.  Formats have their own versions:
+// ARCHITECTURE.md, section 8.
 
 namespace crane {
 

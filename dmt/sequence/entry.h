@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The entries of the Paxos sequence: what the replicated log carries as opaque
-// payload and what admission applies to a replica's virtual world.  Same bytes everywhere.
+// The entries of the Paxos sequence.  The replicated log carries them as opaque payload, and
+// admission applies them to a replica's virtual world.  The bytes are the same everywhere.
 //
-// In the log, an entry is {type, stamp, grant} in the log's own header plus the body below; in the
+// In the log, an entry is {type, stamp, grant} in the log's own header plus the body below.  In the
 // Paxos sequence it is SequenceHeader plus the same body.
 //
 // Threads / Processes: plain values.
@@ -23,7 +23,7 @@ enum class EntryType : std::uint8_t {
 #undef ENTRY
 };
 
-// Numbers of types begin at 1, so an array by type has one more slot than there are types.
+// Type numbers begin at 1, so an array indexed by type has one more slot than there are types.
 inline constexpr std::size_t kEntryTypeSlots = 1
 #define ENTRY(symbol, number, name, origin) +1
 #include "dmt/sequence/entry_types.def"
@@ -31,9 +31,9 @@ inline constexpr std::size_t kEntryTypeSlots = 1
     ;
 
 enum class EntryOrigin : std::uint8_t {
-  kClient,  // a client or an operator has done something
-  kServer,  // the server needs turns or time, or its output was taken
-  kNodes,   // nodes agree on something among themselves
+  kClient,  // a client or an operator did something
+  kServer,  // the server needs turns or time, or a client took its output
+  kNodes,   // nodes agree on something with each other
   kGroup,   // the rest: leaders, members, the stall rule, ports
 };
 
@@ -52,21 +52,22 @@ constexpr EntryOrigin origin_of(EntryType type) noexcept {
 using GrantTurns = std::uint32_t;
 
 enum class Resets : std::uint32_t {
-  kNone,  // it is on the same host
+  kNone,  // the new leader is on the same host
   kAll,
-  kThoseThatStay,  // all but those that can move to another host (TcpStart)
+  kThoseThatStay,  // all except those that can move to another host (TcpStart)
 };
 
-// START also fixes what the group agrees on once: the first one defines the origin of virtual time.
-// What follows the body is for nodes only (proxy/host/agreed.h).
+// START also fixes the values that the group agrees on once.  The first START defines the origin of
+// virtual time.  Bytes after the body are for nodes only (proxy/host/agreed.h).
 struct StartBody {
-  std::uint64_t seed[4];        // virtual randomness (D7); only the first START's counts
-  std::int64_t wall_offset_ns;  // CLOCK_REALTIME minus virtual monotonic time; first START's counts
+  std::uint64_t seed[4];        // virtual randomness (D7); only that of the first START counts
+  std::int64_t wall_offset_ns;  // CLOCK_REALTIME minus virtual monotonic time; that of the first
+                                // START counts
   std::uint32_t leader;         // replica number, for messages
   Resets resets;                // which connections end with the earlier leader (C8)
 };
 
-// An address as the server will see it.
+// An address as the server sees it.
 struct VirtualAddress {
   std::uint16_t family;  // AF_INET or AF_INET6 of this platform (2, 10)
   std::uint16_t port;    // host byte order
@@ -82,7 +83,7 @@ constexpr bool is_wildcard(const VirtualAddress& address) noexcept {
   return true;
 }
 
-// Whatever their ports are.
+// Compares the addresses without their ports.
 constexpr bool same_ip(const VirtualAddress& a, const VirtualAddress& b) noexcept {
   for (std::size_t i = 0; i < sizeof a.ip; ++i) {
     if (a.ip[i] != b.ip[i]) return false;
@@ -90,27 +91,27 @@ constexpr bool same_ip(const VirtualAddress& a, const VirtualAddress& b) noexcep
   return a.family == b.family;
 }
 
-// How a TCP connection began: with this another host makes its socket
+// How a TCP connection began.  Another host needs this to build its socket
 // (proxy/clients/moved_socket.h).
 struct TcpStart {
   std::uint32_t sent;      // sequence number of the first byte of output
-  std::uint32_t received;  // .. of input
-  std::uint32_t clock;     // of our timestamps, less the group's
+  std::uint32_t received;  // sequence number of the first byte of input
+  std::uint32_t clock;     // of our timestamps, minus the group's
   std::uint16_t mss;       // 0: the connection cannot move
   std::uint8_t options;    // TCPI_OPT_TIMESTAMPS, TCPI_OPT_SACK, TCPI_OPT_WSCALE
   std::uint8_t scales;     // of windows: the client's, and ours << 4
-  std::uint32_t rtt_us;    // of the handshake: how far away the client is
+  std::uint32_t rtt_us;    // of the handshake: the distance to the client
 };
 
 struct ConnectBody {
-  std::uint16_t port;  // the server's port as it called listen(), not the published one
+  std::uint16_t port;  // the server's port as passed to bind, not the published one
   std::uint16_t padding;
   std::uint32_t slot;  // in the host's connection table; kNoTableSlot: none
   VirtualAddress peer;
   VirtualAddress local;
   SocketId socket;  // unknown: the connection ends with its leader's host
   TcpStart tcp;
-  std::uint32_t rest;  // 0
+  std::uint32_t rest;  // always 0
 };
 inline constexpr std::uint32_t kNoTableSlot = 0xffffffff;
 
@@ -119,15 +120,15 @@ struct ConnectedBody {
   ConnId conn;
   std::int32_t error;    // errno of connect, or 0
   std::uint32_t slot;    // as in ConnectBody
-  VirtualAddress local;  // where the connection comes from
+  VirtualAddress local;  // the connection's local address
   SocketId socket;       // as in ConnectBody
 };
 static_assert(sizeof(ConnectedBody) == 48);
 
-// What the server asks of names: getaddrinfo and its kin.
+// The server's name query: getaddrinfo and related calls.
 enum class NameQuestion : std::uint8_t { kAddresses = 1, kName = 2 };
 
-inline constexpr std::uint32_t kNameBytes = 256;  // of a name, its end included
+inline constexpr std::uint32_t kNameBytes = 256;  // of a name, with its terminating 0
 inline constexpr std::uint32_t kNameAddressesMax = 32;
 
 // OutputType::kResolve.
@@ -135,20 +136,20 @@ struct NameRequest {
   NameQuestion question;
   std::uint8_t padding[3];
   std::uint32_t flags;     // AI_.. for addresses, NI_.. for a name
-  VirtualAddress address;  // kName: whose; kAddresses: only its family, 0 = any
+  VirtualAddress address;  // kName: the address to look up; kAddresses: only its family, 0 = any
   char name[kNameBytes];   // kAddresses
 };
 static_assert(sizeof(NameRequest) == 288);
 
 // The answer to OutputType::kResolve.
 struct ResolvedBody {
-  std::uint64_t number;       // of the request
+  std::uint64_t number;       // number of the request
   std::int32_t error;         // EAI_.., or 0
   std::int32_t system_error;  // errno of EAI_SYSTEM
   std::uint32_t count;
   std::uint32_t padding;
   VirtualAddress addresses[kNameAddressesMax];  // without ports
-  char name[kNameBytes];                        // kAddresses: the canonical one; "": not asked for
+  char name[kNameBytes];                        // kAddresses: the canonical name; "": not requested
 };
 static_assert(sizeof(ResolvedBody) == 1048);
 
@@ -160,7 +161,7 @@ struct DataBody {
   ConnId conn;  // with kUrgentBit: the last byte is urgent
   // bytes follow
 };
-// Of no number of a connection.  Builds before it never set it, and none reads it elsewhere.
+// A bit that no connection number has.  Older builds never set it, and only DATA entries use it.
 inline constexpr std::uint64_t kUrgentBit = 1ULL << 62;
 constexpr DataBody data_body(ConnId conn, bool is_urgent) noexcept {
   return {is_urgent ? ConnId{value(conn) | kUrgentBit} : conn};
@@ -174,27 +175,28 @@ constexpr bool is_urgent(const DataBody& data) noexcept {
 
 struct WindowBody {
   ConnId conn;
-  std::uint64_t total;  // bytes of this connection's output that the client has taken, cumulative
+  std::uint64_t total;  // bytes of the connection's output that the client has taken, cumulative
 };
 
 struct TakenBody {
   ConnId conn;
   std::uint64_t total;  // bytes of output that the client has acknowledged, cumulative
 };
-inline constexpr std::uint64_t kTakenAll = ~std::uint64_t{0};  // and the connection has ended
+inline constexpr std::uint64_t kTakenAll = ~std::uint64_t{0};  // all bytes, and the connection has
+                                                               // ended
 
 struct SignalBody {
   std::uint32_t signo;
   std::uint32_t pid;  // virtual pid; 0 = the main process
 };
 
-// Obeyed at `clock`, not when it is admitted: it may stand behind entries that are admitted later.
+// Takes effect at `clock`, not at its admission: it may come after entries that are admitted later.
 struct PreemptBody {
   std::uint64_t clock;
-  std::uint64_t low, high;  // the instructions between which the leader's thread was found
+  std::uint64_t low, high;  // the range of instructions in which the leader's thread was found
   std::uint32_t slot;
   std::uint32_t generation;  // of the slot
-  std::uint64_t leaves = 0;  // 0: it gives way; 1: it is detached until its next operation
+  std::uint64_t leaves = 0;  // 0: the thread gives way; 1: it is detached until its next operation
 };
 
 struct PassedBody {
@@ -203,27 +205,29 @@ struct PassedBody {
 
 struct AttachBody {
   std::uint32_t slot;
-  std::uint32_t number;  // which detachment of the slot
+  std::uint32_t number;  // the slot's detachment that ends
 };
 
-// kEnd tells the main process to end (SIGTERM).  kBegin, when the leader's has ended or does not:
-// nothing of that server goes on behind this entry, a new one on the files that it left does.
-// An upgrade (proxy/replica/recovery/upgrade.h): what follows the body of kEnd, for nodes only,
-// says what the new one is; kKeep, when the leader's serves: it stays.  Or it says that the next
-// server is of another build of Crane (HANDOVER-1): behind kBegin nothing goes on here.
+// kEnd ends the main process (SIGTERM).  The leader proposes kBegin when its main process has ended
+// or does not end.  That server does nothing after this entry; a new one starts on the files that
+// it left.
+// In an upgrade (proxy/replica/recovery/upgrade.h) the bytes after the body of kEnd, for nodes
+// only, describe the new server.  kKeep, once the leader's new server serves, confirms it.  They
+// can also announce a server of another build of Crane (HANDOVER-1): then nothing continues in this
+// build after kBegin.
 struct RestartBody {
   static constexpr std::uint32_t kEnd = 1, kBegin = 2, kKeep = 3;
   std::uint32_t step;
-  std::uint32_t patience_s = 0;  // kEnd, of an upgrade: the new server has so long
+  std::uint32_t patience_s = 0;  // kEnd of an upgrade: the time limit of the new server
 };
 static_assert(sizeof(RestartBody) == 8);
 
 struct CheckpointBody {
-  std::uint32_t replica;  // who does it; no other stops
+  std::uint32_t replica;  // the replica that takes it; no other stops
   std::uint32_t unused = 0;
 };
 
-// The answer to OutputType::kPortWanted.  One that comes twice, from two leaders, has no effect.
+// The answer to OutputType::kPortWanted.  A second copy, from another leader, has no effect.
 struct PortBody {
   std::uint64_t question;  // ListenerState::question
   std::uint32_t file;      // the socket that waits
@@ -231,25 +235,26 @@ struct PortBody {
 };
 static_assert(sizeof(PortBody) == 16);
 
-// An instruction of the server's at which a thread may be preempted (dmt/slices.h).
+// An instruction of the server at which a thread may be preempted (dmt/slices.h).
 struct TickPoint {
-  std::uint64_t build;       // the first bytes of its object's build id
-  std::uint32_t offset;      // its address in the object, as that was linked
-  std::uint32_t weight_ps;   // the time that one passage counts for, in picoseconds
-  std::uint32_t bytes;       // of the instructions that the jump to its stub replaces
-  std::uint32_t dead_flags;  // 1 = the processor's flags mean nothing there
+  std::uint64_t build;       // the first bytes of the object's build id
+  std::uint32_t offset;      // its address in the object, as linked
+  std::uint32_t weight_ps;   // the time that one passage counts, in picoseconds
+  std::uint32_t bytes;       // length of the instructions that the jump to the stub replaces
+  std::uint32_t dead_flags;  // 1 = the processor's flags are dead there
 };
 static_assert(sizeof(TickPoint) == 24);
 
-// A point that counts from the turn at this clock on, which began a computation without end: the
-// entry comes too late for the turn, so a node reads it before its server starts (dmt/slices.h).
+// A point that counts from the turn at `clock` on, at which a computation without end began.  The
+// entry is admitted too late for that turn, so a node reads it before its server starts
+// (dmt/slices.h).
 struct EarlyPoint {
   TickPoint point;
   std::uint64_t clock;
 };
 static_assert(sizeof(EarlyPoint) == 32);
 
-// What precedes a body in the Paxos sequence.  `stamp_ns` is the leader's virtual monotonic time.
+// Precedes a body in the Paxos sequence.  `stamp_ns` is the leader's virtual monotonic time.
 struct SequenceHeader {
   std::uint32_t body_bytes;
   EntryType type;
@@ -265,7 +270,7 @@ static_assert(sizeof(PreemptBody) == 40 && sizeof(PassedBody) == 8);
 static_assert(sizeof(AttachBody) == 8 && sizeof(CheckpointBody) == 8);
 static_assert(sizeof(SequenceHeader) == 40);
 
-// DATA larger than this is split by the proxy.
+// The proxy splits DATA larger than this.
 inline constexpr std::uint32_t kDataBytesMax = 64 * 1024;
 inline constexpr std::uint32_t kBodyBytesMax = kDataBytesMax + 64;
 

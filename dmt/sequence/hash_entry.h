@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How a HASH entry's body begins; what follows is for nodes (proxy/record/verification.h).
+// The head of a HASH entry's body; the rest is for nodes (proxy/record/verification.h).
 //
 // Threads / Processes: plain values.
 
@@ -9,8 +9,8 @@
 namespace crane {
 
 struct HashEntryHead {
-  // At this entry's admission the hash of the schedule restarts, so that replicas which differ
-  // can be compared in what they do from here on.
+  // The schedule hash restarts at the admission of this entry, so that replicas that differed can
+  // be compared from there on.
   static constexpr std::uint8_t kRestarts = 8;
 
   std::uint32_t format;

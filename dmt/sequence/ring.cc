@@ -13,7 +13,7 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == Ring::kRecordHeader);
 
-// Where the ring begins anew when all was read.
+// When all records are read, the ring starts at its beginning again beyond this offset.
 constexpr std::uint64_t kRewindBytes = 2ull << 20;
 
 std::uint64_t footprint(std::uint32_t bytes) noexcept {
@@ -33,7 +33,7 @@ std::span<std::byte> Ring::reserve(std::uint32_t bytes) noexcept {
   const std::uint64_t need = footprint(bytes);
   const std::uint64_t offset = write & (ring_.capacity - 1);
   const std::uint64_t to_end = ring_.capacity - offset;
-  // Memory that was just used is still in the processor's cache.
+  // Recently used memory is still in the processor's cache.
   const bool rewinds = write == read && offset >= kRewindBytes && need <= kRewindBytes;
   const std::uint64_t skip = to_end < need || rewinds ? to_end : 0;
   if (write - read + skip + need > ring_.capacity) return {};

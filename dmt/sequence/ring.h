@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A single-writer, single-reader ring of records in shared memory: the Paxos sequence (node ->
-// server, records are SequenceHeader + body) and the output ring (server -> node, records are
-// OutputHeader + bytes) are both one of these.
+// A single-writer, single-reader ring of records in shared memory.  It serves as the Paxos sequence
+// (node -> server, records are SequenceHeader + body) and as the output ring (server -> node,
+// records are OutputHeader + bytes).
 //
-// A record is {u32 size, u32 reserved, payload, padding to 8}; one that would straddle the end is
-// preceded by a filler record (size = kFiller) so that a payload is always contiguous.
+// A record is {u32 size, u32 reserved, payload, padding to 8}.  A filler record (size = kFiller)
+// precedes a record that would straddle the end, so a payload is always contiguous.
 //
-// Processes: exactly one writer and one reader at a time.  For the Paxos sequence the reader is
-// whoever holds the turn; for the output ring the writer is whoever holds the turn.
+// Processes: exactly one writer and one reader at a time.  The turn holder reads the Paxos sequence
+// and writes the output ring.
 //
 // INVARIANT SEQ-S1  read_position <= write_position <= read_position + capacity.
 // INVARIANT SEQ-S2  A record is published by one release store of write_position, after its bytes
@@ -22,7 +22,7 @@
 
 namespace crane {
 
-// Lives in the segment; `bytes` of data follow at `data_offset` from the segment's start.
+// Is part of the segment; `bytes` of data follow at `data_offset` from the segment's start.
 struct RingLayout {
   alignas(128) std::atomic<std::uint64_t> write_position;  // writer
   alignas(128) std::atomic<std::uint64_t> read_position;   // reader
@@ -32,23 +32,24 @@ struct RingLayout {
 
 class Ring {
  public:
-  // `base` is where the segment is mapped in this process.
+  // `base` is the address of the segment in this process.
   Ring(RingLayout& layout, std::byte* base) noexcept;
 
-  // The writer's side.  reserve() gives room for a record of `bytes`, or an empty span when the
-  // ring has none now; nothing is visible until commit() with at most the reserved size.
+  // The writer's side.  reserve() returns room for a record of `bytes`, or an empty span if the
+  // ring has no room now.  The reader sees nothing until commit(), with at most the reserved size.
   std::span<std::byte> reserve(std::uint32_t bytes) noexcept;
   void commit(std::uint32_t bytes) noexcept;
-  // Room for the largest single record that reserve() would give now.
+  // The largest single record that reserve() would accept now, in bytes.
   std::uint64_t writable() const noexcept;
 
-  // The reader's side: the oldest record's payload, empty when there is none; pop() releases it.
+  // The reader's side: the oldest record's payload, empty if there is none; pop() releases it.
   std::span<const std::byte> front() noexcept;
   void pop() noexcept;
   bool empty() const noexcept;
 
-  // Reading ahead, from where read_position is: the payload of the record at `position`, which
-  // moves behind it; empty when there is none.  Records stay until all before a position go.
+  // Reads ahead, starting from read_position(): returns the payload of the record at `position` and
+  // moves `position` after it; empty if there is none.  release() frees all records before a
+  // position.
   std::uint64_t read_position() const noexcept {
     return ring_.read_position.load(std::memory_order_relaxed);
   }
@@ -59,7 +60,7 @@ class Ring {
   static constexpr std::uint32_t kRecordHeader = 8;
 
  private:
-  // The payload of the record at `position`, which moves behind fillers only.
+  // The payload of the record at `position`; moves `position` only past fillers.
   std::span<const std::byte> record_at(std::uint64_t& position) const noexcept;
 
   RingLayout& ring_;

@@ -40,7 +40,7 @@
 #include <utility>
 #include <vector>
 
-// Every message of spdlog calls it, and fmt 9 leaves it to each file to compile all of fmt for it:
-// seven of fifteen seconds of a file with one message. instances.cc compiles it once.
+// Every spdlog message calls it.  With fmt 9 each file would compile all of fmt for it: seven of
+// fifteen seconds of a file with one message. instances.cc compiles it once.
 extern template void fmt::detail::vformat_to<char>(fmt::detail::buffer<char>&, fmt::string_view,
                                                    fmt::format_args, fmt::detail::locale_ref);

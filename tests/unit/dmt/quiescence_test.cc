@@ -166,7 +166,7 @@ TEST_CASE("bytes of a connection that is not accepted prevent quiescence", "[res
   const Blocker r = find_blocker(s.w);
   CHECK(r.why == BlockerKind::kUnaccepted);
   CHECK(text_of(s, r) ==
-        "a connection between processes of the server holds bytes and is not accepted");
+        "a connection between processes of the server holds bytes and is not accepted yet");
   s.w.files[listener].listener.head = 0;
   CHECK(is_quiescent(s.w));
   return_turn(s);
@@ -191,10 +191,10 @@ TEST_CASE("a thread in the application's code is not quiescent", "[rest]") {
   const Blocker r = find_blocker(s.w);
   CHECK(r.why == BlockerKind::kAwake);
   CHECK(text_of(s, r) ==
-        "thread 41 (slot 2) of process 40 runs, its last operation was "
+        "thread 41 (slot 2) of process 40 runs; its last operation was "
         "operation 7");
   std::memcpy(s.w.operation_names, "a\0b\0c\0d\0e\0f\0g\0read\0", 20);
-  CHECK(text_of(s, r) == "thread 41 (slot 2) of process 40 runs, its last operation was read");
+  CHECK(text_of(s, r) == "thread 41 (slot 2) of process 40 runs; its last operation was read");
   computes.store(false);
   s.until("it waits for the turn", [&] { return is_quiescent(s.w); });
   CHECK(text_of(s, find_blocker(s.w)) == "quiescent");
@@ -239,7 +239,8 @@ TEST_CASE("a thread that left by agreement is quiescent while it waits to rejoin
   admit_from_node(s.w);
   const Blocker r = at_last(s, BlockerKind::kAway);
   CHECK(r.slot == value(slot));
-  CHECK(text_of(s, r) == "thread 41 (slot 2) of process 40 is away since its operation 7");
+  CHECK(text_of(s, r) ==
+        "thread 41 (slot 2) of process 40 is detached; its last operation was operation 7");
   away.store(false);
   at_last(s, BlockerKind::kNothing);
   const AttachBody body{value(slot), 1};
@@ -284,16 +285,15 @@ TEST_CASE("processes that begin, that exec, or that cannot be saved are not quie
   };
   const Child child = create_process(s.w, kMainProcess);
   CHECK(said(BlockerKind::kAwake) ==
-        "thread 0 (slot 2) of a process that has not begun (record 2) runs");
+        "thread 0 (slot 2) of a process that has not started (record 2) runs");
   ProcessRecord& p = add_process(s, child.process, child.slot, 0);
-  CHECK(said(BlockerKind::kBeginning) ==
-        "a process that has not begun (record 2) is only beginning");
-  p.pid = 50;  // set by its parent
-  CHECK(said(BlockerKind::kBeginning) == "process 50 is only beginning");
+  CHECK(said(BlockerKind::kBeginning) == "a process that has not started (record 2) is starting");
+  p.pid = 50;  // from its parent
+  CHECK(said(BlockerKind::kBeginning) == "process 50 is starting");
   s.w.slots[value(child.slot)].thread_id = 50;
   CHECK(is_quiescent(s.w));
   p.exec_pending = true;
-  CHECK(said(BlockerKind::kBeginning) == "process 50 is beginning another program");
+  CHECK(said(BlockerKind::kBeginning) == "process 50 is starting another program");
   p.exec_pending = false;
   p.foreign = true;
   CHECK(said(BlockerKind::kForeign) == "process 50 runs without libcrane.so");

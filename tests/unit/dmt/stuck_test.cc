@@ -73,8 +73,8 @@ TEST_CASE("threads that wait for each other are stuck, and the description conta
   char text[300];
   describe_wait(s.w, value(s.main), text);
   CHECK(std::string(text) ==
-        "thread 40 of process 40 waits in lock, called at 0x5555, for 0 ms of its time; the last "
-        "other one there: thread 41 of process 40 in lock");
+        "thread 40 of process 40 waits in lock, called at 0x5555, for 0 ms of virtual time; the "
+        "last other thread there: thread 41 of process 40 in lock");
   char little[12];
   describe_wait(s.w, value(s.main), little);
   CHECK(std::string(little) == "thread 40 o");
