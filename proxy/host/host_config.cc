@@ -106,7 +106,7 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
     for (const auto& word : *words) c.binds.push_back(setup::parse_bind(word));
   }
   c.working_directory = f.working_directory;
-  const bool alone = setup::alone_in_memory(f.replicas.size(), f);
+  const bool alone = setup::cannot_recover(f.replicas.size(), f);
   if (alone) c.checkpoint_every_s = c.checkpoint_log_mb = 0;
   c.restart_checkpoints = !alone && f.restart_checkpoints;
   if (!c.restart_checkpoints) c.restart_every_s = 0;

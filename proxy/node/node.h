@@ -143,7 +143,7 @@ class Node final : public EventLoop::Owner,
   void stop_asked() override;
   void signal_asked(std::uint32_t signo, std::uint32_t pid) override;
   void member_asked(const control::Message& change) override;
-  void checkpoint_asked() override { recovery_->ask_if_wanted(); }
+  void checkpoint_asked() override { recovery_->request_if_needed(); }
   void supervisor_gone() override;
   void signalled(int signo) override;
 
@@ -166,7 +166,7 @@ class Node final : public EventLoop::Owner,
   }
   std::optional<control::Readiness> readiness_of(ReplicaId who) const override;
   void put_out_for_server(const OutputHeader& header, std::span<const std::byte> bytes) override {
-    server_->put_out(header, bytes);
+    server_->handle_output(header, bytes);
   }
   void let_in(const OutputHeader& header, const ListenPlace& place, bool last) override;
   void refusal_changed(const std::string& reason) override { supervisor_.refused_dumps(reason); }

@@ -86,7 +86,7 @@ bool Node::open() {
   now_ns_ = monotonic_ns();  // entries may come while the log is opened
   std::error_code ignored;
   std::filesystem::remove(config_.replica_dir() + "/" + setup::kDrainedMark, ignored);
-  if (config_.test_only_faults) checkpoint::die_where_told(config_.replica_dir() + "/faults");
+  if (config_.test_only_faults) checkpoint::die_at_marked_points(config_.replica_dir() + "/faults");
   auto sockets = share_sockets(config_, mode_.member());
   open_log_side();
   if (!open_server()) return false;
@@ -150,7 +150,7 @@ void Node::open_checks() {
   put_early_points(layout, start.state(), mode_.early_points(config_));
   if (start.at_checkpoint()) {
     const NodeState& s = start.state();
-    if (start.revives()) {
+    if (start.restores_processes()) {
       recover_clients(layout, *proxy_);
     } else {
       dmt::go_on_from(layout, start.carried());

@@ -60,7 +60,7 @@ void Node::drain() {
 }
 
 void Node::signalled(int signo) {
-  if (signo == SIGTERM) return requests_->leave_when_let_in();
+  if (signo == SIGTERM) return requests_->leave_after_drain();
   if (!mode_.takes_interrupt()) stop_asked();
 }
 

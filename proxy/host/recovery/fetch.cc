@@ -30,7 +30,7 @@ constexpr std::int64_t kReachNs = 15'000'000'000;
 // `begins`: the group may be starting for the first time.
 Result<checkpoint::Fetched> fetch_once(const Config& c, Index behind, bool begins,
                                        std::string& why) {
-  if (c.test_only_faults) checkpoint::die_where_told(c.replica_dir() + "/faults");
+  if (c.test_only_faults) checkpoint::die_at_marked_points(c.replica_dir() + "/faults");
   checkpoint::Checkpoints here({c.checkpoints_dir(), 1, {}});
   auto got = checkpoint::fetch_newest(others_of(party_of(c)), expected_of(c), behind, here,
                                       [](const std::string& line) { spdlog::info("{}", line); });

@@ -21,7 +21,7 @@ RecoveryStatus tier_status(const Config& config, const std::string& refusal,
     r.why = "the server runs without a container";
     return r;
   }
-  if (setup::alone_in_memory(config.replicas, config)) {
+  if (setup::cannot_recover(config.replicas, config)) {
     r.why = "the group has only one replica, in memory";
     return r;
   }
