@@ -121,7 +121,7 @@ if command -v systemctl >/dev/null 2>&1 && [ -d /run/systemd/system ]; then
   done
 fi
 
-# An sshd that nobody asked for must not start at any boot, with whatever init.
+# An unrequested sshd must not start at boot, under any init.
 case " $missing " in
   *" openssh-server "*)
     if command -v systemctl >/dev/null 2>&1; then systemctl disable ssh || true; fi

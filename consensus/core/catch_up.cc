@@ -7,8 +7,8 @@
 // for the committed entries after its own commit index.  It reads them one-sided from the peer's
 // fetch region into its own ring, where they are stored and delivered as if the leader had written
 // them. It repeats this until the leader's ring has the rest; then it asks the leader to write
-// again. Every entry proves its own place (core/log.h).  If the peer overwrites the region for
-// another reader, the entries do not match, and the follower requests them again.
+// again. Every entry proves its own place (consensus/core/log.h).  If the peer overwrites the
+// region for another reader, the entries do not match, and the follower requests them again.
 #include <algorithm>
 #include <cstring>
 

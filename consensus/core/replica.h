@@ -2,7 +2,7 @@
 #pragma once
 // One replica of the replicated log: leader, candidate, follower or learner, as one pure machine.
 //
-// The idea (Mu 4, DESIGN section 6): the leader appends to its own ring and copies the entry,
+// The idea (Mu 4, consensus/DESIGN.md): the leader appends to its own ring and copies the entry,
 // one-sided, to the same position of every follower's ring; a majority of completions commits it.
 // Permission makes that safe: a follower lets one replica at a time write, the owner of the highest
 // view it has promised, and it fences the old writer before it reports where its log ends.  A new

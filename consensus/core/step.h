@@ -85,7 +85,8 @@ enum DurableWord : std::size_t {
   kDurableIndex,    // durable, with everything before it
 };
 
-// Entry types that the core knows; all others are the application's (DESIGN section 5).
+// Entry types that the core knows; the application defines all others
+// (dmt/sequence/entry_types.def).
 inline constexpr std::uint8_t kStart = 0xf0;       // a leader's first entry
 inline constexpr std::uint8_t kConfig = 0xf1;      // the members from here on (membership.h)
 inline constexpr std::uint8_t kTruncation = 0xf2;  // which entries stores may drop (truncation.cc)

@@ -19,9 +19,9 @@ struct Marks {
   std::string tail{};       // the file with the log after the backup's checkpoint; empty: none
 };
 
-// Opens the store, reconciles it with the fabric's memory (store/recovery.h) and starts the driver.
-// `config` is that of a new member; `checkpoint` is the server's state, or nullptr.  Errors are
-// reported in a message that names the directory.
+// Opens the store, reconciles it with the fabric's memory (consensus/store/recovery.h) and starts
+// the driver.  `config` is that of a new member; `checkpoint` is the server's state, or nullptr.
+// Errors are reported in a message that names the directory.
 Result<std::unique_ptr<Driver>> open_disk(Options options, core::Config config,
                                           std::unique_ptr<Fabric> fabric, Marks marks,
                                           const core::Checkpoint* checkpoint);

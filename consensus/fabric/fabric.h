@@ -79,7 +79,7 @@ struct CellValue {
 inline constexpr std::size_t kRequestBytesMax = 240;
 inline constexpr std::size_t kReadBytesMax = 4U << 20;
 // A write to a log memory also needs room for this many bytes after it, up to the memory's end. The
-// owner appends there itself when there is no room for more (ROOM-2, driver/driver.h).
+// owner appends there itself when there is no room for more (ROOM-2, consensus/driver/driver.h).
 inline constexpr std::uint64_t kBackedBehind = 128U << 10;
 inline constexpr std::uint64_t ahead(std::uint64_t offset, std::uint64_t bytes,
                                      std::uint64_t log_bytes) noexcept {

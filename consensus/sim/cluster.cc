@@ -189,8 +189,8 @@ void Cluster::plan_tick(unsigned id) {
   });
 }
 
-// A Tick that was delayed meanwhile comes early, which is legal (core/step.h).  The driver waits
-// for the later time, and so does the scene that tests this.
+// A Tick that was delayed meanwhile comes early, which is legal (consensus/core/step.h).  The
+// driver waits for the later time, and so does the scene that tests this.
 void Cluster::tick(unsigned id) {
   const bool early =
       faults_.scene == Scene::kAllUnfit && nodes_[id].core->deadline_ns() > local_time(id);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Counts how often each of the core's declared moves (core/transitions.h) was taken.
+// Counts how often each of the core's declared moves (consensus/core/transitions.h) was taken.
 
 #include <cstdint>
 #include <string>

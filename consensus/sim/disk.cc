@@ -18,7 +18,7 @@ void must(const Result<T>& result) {
 
 }  // namespace
 
-// The start of a node in disk mode (driver/open_disk.cc).
+// The start of a node in disk mode (consensus/driver/open_disk.cc).
 void Cluster::begin_disk(unsigned id, core::Start& start,
                          std::optional<core::Checkpoint>& checkpoint) {
   Node& n = nodes_[id];

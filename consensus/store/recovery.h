@@ -10,7 +10,7 @@
 //   any      damaged, less than the memory or the high mark record, or gone: a learner (U8)
 //
 // With a checkpoint beyond the store's end the replica stays the voter it was, and its log begins
-// there: this loses nothing that it holds or promised (store/README.md, Checkpoints).
+// there: this loses nothing that it holds or promised (README.md, Checkpoints).
 //
 // Threads: one.
 

@@ -3,7 +3,7 @@
 // A replica's durable log, promise and identity (APUS 5.1, DESIGN C4, C5, C9).
 //
 // The idea: one transaction per call, durable when the call returns.  Entries are kept by index, in
-// the byte format of the log (core/log.h).  Each carries its own CRC, view, position and
+// the byte format of the log (consensus/core/log.h).  Each carries its own CRC, view, position and
 // predecessor, so a store can be checked from end to end, rebuilt into a ring, or read by a peer.
 //
 // GUARANTEES (tests/unit/store)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One replica of the real protocol core on the LogGP fabric: what node/driver.h is in a process.
+// One replica of the real protocol core on the LogGP fabric: it does what
+// consensus/driver/driver.h does in a process.
 //
 // Threads: one.
 

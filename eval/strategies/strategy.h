@@ -11,10 +11,10 @@
 //                       it, stores it and WRITEs a reply into the leader's memory; committed on a
 //                       majority of replies.
 //
-// Like for like: the same entry bytes (core/log.h), the same fabric, the same grants, the same
-// loop; what differs is the rule alone.  There is no view change, no flow control and no recovery
-// here: a peer whose write failed is left out for good, and a ring may be lapped (the caller waits
-// for followers where it needs their memory, see follower.h).
+// Like for like: the same entry bytes (consensus/core/log.h), the same fabric, the same grants,
+// the same loop; only the rule differs.  There is no view change, no flow control and no recovery:
+// a peer whose write failed is left out permanently, and a ring may be lapped (the caller waits for
+// followers where it needs their memory, see follower.h).
 //
 // What a leader does:  propose() x n; then until committed(): fabric.poll(), on_event() of each
 // event, look().

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Every replica's record of its server's output and schedule: hashes (DESIGN section 8), and the
-// bytes and points themselves if they are recorded for crane-diff.
+// Every replica's record of its server's output and schedule: hashes, and the bytes and points
+// themselves if they are recorded for crane-diff.  Rule: D14.
 //
 // Threads: one.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Hashes of a replica's outputs (DESIGN section 8).  Per connection, every 1.5 KB of output is
+// Hashes of a replica's outputs (D14).  Per connection, every 1.5 KB of output is
 // folded into a CRC64 (FALCON 5).  The value of a bucket depends only on the connection's bytes,
 // not on how the server split them into writes or on other connections.
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Recorded outputs: what one replica's server wrote to its clients, for crane-diff (DESIGN section
-// 8).  One file per replica, `<dir>/replica-<i>.out`.
+// Recorded outputs: what one replica's server wrote to its clients, for crane-diff.  One file per
+// replica, `<dir>/replica-<i>.out`.
 //
 // Format: record_file.h, magic "CRANEOUT", version 1; a record's number is its connection.
 //   body    kConnected: u16 port, peer as text; kBytes: the bytes; kClosed: how, as text

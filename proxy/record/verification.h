@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Live checking (DESIGN section 8, FALCON 5, APUS 5.3): are the replicas' outputs and schedules
+// Live checking (D14, FALCON 5, APUS 5.3): are the replicas' outputs and schedules
 // equal while they run?
 //
 // The leader proposes HASH entries.  One may be a CUT: at its admission, the same moment of the

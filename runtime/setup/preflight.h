@@ -6,8 +6,8 @@
 // exclusively.  A node without crane-run shares them with the group's other nodes of this machine,
 // and locks only its r<i> in them exclusively.  The kernel releases a lock when its holder dies for
 // any reason.  So the content of an unlocked directory is left over from a killed crane-run, and
-// its nodes may still live.  The next crane-run continues with it (launcher/take_over.h) or removes
-// it.
+// its nodes may still live.  The next crane-run continues with it (runtime/launcher/take_over.h)
+// or removes it.
 
 #include <cstdint>
 #include <string>

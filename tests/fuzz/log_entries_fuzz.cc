@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log's entries (core/log.h): any bytes in the ring, checksummed or not, from any cursor. A
-// scan ends, stays within the memory, and finds only consecutive entries.
+// The log's entries (consensus/core/log.h): any bytes in the ring, checksummed or not, from any
+// cursor. A scan ends, stays within the memory, and finds only consecutive entries.
 
 #include <algorithm>
 

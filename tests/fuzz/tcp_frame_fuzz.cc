@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames of the tcp fabric (fabric/tcp_frame.h): a stream of any bytes, cut anywhere, on either
-// plane, is a series of frames, an incomplete frame, or bad. Decoding ends and stays within it.
+// The frames of the tcp fabric (consensus/fabric/tcp_frame.h): a stream of any bytes, cut anywhere,
+// on either plane, is a series of frames, an incomplete frame, or bad. Decoding ends and stays
+// within it.
 
 #include "consensus/fabric/tcp_frame.h"
 #include "dmt/base/assert.h"

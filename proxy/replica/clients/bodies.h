@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Bodies of the entries that the proxy proposes (DESIGN section 5).
+// Bodies of the entries that the proxy proposes (dmt/sequence/entry.h).
 //
 // Threads: pure functions.
 

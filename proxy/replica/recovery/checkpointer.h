@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How one replica takes a checkpoint (DESIGN section 7): a state machine for one CHECKPOINT entry.
+// How one replica takes a checkpoint: a state machine for one CHECKPOINT entry.
 //
 //   kIdle --requested--> kPreparing --prepared--> kResting --quiescent--> kDumping
 //                      --dumped--> kPublishing --published--> kIdle

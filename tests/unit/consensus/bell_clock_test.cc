@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    BellClock (driver/bell_clock.h) waits for an entry that carries the commit index, never
-//         longer than its limit; without a hold bells keep their spacing, and a follower waits for
-//         nothing.
+// GOAL    BellClock (consensus/driver/bell_clock.h) waits for an entry that carries the commit
+//         index, never longer than its limit; without a hold bells keep their spacing, and a
+//         follower waits for nothing.
 // CHECKS  DRIVER-B1.
 // REPLAY  CRANE_SEED=<seed> repeats the random case.
 #include "consensus/driver/bell_clock.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Live checking follows DESIGN section 8: a strict majority of all voters against the
+// GOAL    Live checking (proxy/record/verification.h): a strict majority of all voters against the
 //         minority, otherwise alarm, otherwise unknown; never equal without a verdict (LIVE-V2,
 //         LIVE-V3). Differences are reported. HASH entries survive their encoding, and are proposed
 //         only when there is work. The first different turn is reported if both sides prove their
