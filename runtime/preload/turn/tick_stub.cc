@@ -27,7 +27,7 @@ std::uintptr_t target_of(std::uintptr_t behind, const unsigned char* field,
   return behind + static_cast<std::uintptr_t>(std::int64_t{distance});
 }
 
-// Of the call at `code`; 0: there is none that a stub can stand for.
+// Returns the length of the call at `code`; 0: no call that a stub can replace.
 std::size_t call_bytes(const unsigned char* code) noexcept {
   unsigned char jump[kInstructionMax];
   return code[0] == kCall ? kNearJump : jump_of_call(code, jump).length;
@@ -39,7 +39,7 @@ void put_count(Assembler& a, const TickPoint& point, std::int32_t left, Stub& ou
   a.append(&point.weight_ps, sizeof point.weight_ps);
 }
 
-// The instruction at `code`, which was at `at`; its length, 0: it cannot be moved.
+// Emits the instruction at `code`, which was at `at`. Returns its length; 0: it cannot be moved.
 std::size_t put_moved(Assembler& a, std::uintptr_t at, const unsigned char* code) noexcept {
   if (code[0] == kShortJump || code[0] == kJump) {
     const std::size_t length = code[0] == kJump ? 5 : 2;
@@ -69,7 +69,7 @@ std::size_t put_moved(Assembler& a, std::uintptr_t at, const unsigned char* code
   return move.length;
 }
 
-// A call through memory goes on as a jump: its return address is already there.
+// A call through memory becomes a jump, because its return address is already on the stack.
 bool put_jump_of_call(Assembler& a, std::uintptr_t site, const unsigned char* code) noexcept {
   unsigned char jump[kInstructionMax];
   const Move move = jump_of_call(code, jump);
