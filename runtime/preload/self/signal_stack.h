@@ -3,11 +3,10 @@
 // The stacks on which the kernel's signals arrive. Each thread has two, and next to them the area
 // of scratch.h:
 //
-//   entry      the kernel's alternate stack (sigaltstack): every handler of ours begins there, so a
-//              program's stack may have overflowed, or have no room for the kernel's frame
-//   operation  where a system call or a soft barrier that came as a signal is done: it may block,
-//              and run handlers of the program meanwhile, whose own such calls come on the entry
-//              stack
+//   entry      the kernel's alternate stack (sigaltstack): every handler of ours begins on it, so
+//              a program's stack may have overflowed, or have no room for the kernel's frame
+//   operation  for a system call or a soft barrier that came as a signal. It may block and run
+//              handlers of the program; the system calls of these arrive on the entry stack
 //
 // A handler moves its frame, so that the entry stack is free before signals can nest: to the
 // operation stack, or to where the kernel would have run the program's handler.
