@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Locks on files (flock, record locks of processes and of open files). The kernel keeps the locks;
-// a thread that must wait for one waits in the scheduler.
+// Locks on files (flock, record locks of processes and of open files). The kernel keeps the locks.
+// A thread that must wait for one waits in the scheduler.
 //
 // A waiter records the process that blocks it, if the kernel reports one. With this record Crane
 // detects a circle of waiters (EDEADLK), and the waiter tries again when that process releases any

@@ -79,7 +79,7 @@ long apply(const struct sock_fprog& program, long flags) noexcept {
     filter::drop(kept);
     return result;
   }
-  if (self.filters == nullptr) say("is applied; beside it pass calls of libcrane.so itself", "");
+  if (self.filters == nullptr) say("is applied; calls of libcrane.so itself bypass it", "");
   self.filters = kept;
   return 0;
 }

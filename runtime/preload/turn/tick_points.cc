@@ -120,7 +120,7 @@ const char* put_entry(const TickPoint& point, Site& site) noexcept {
   unsigned char entry[kReplacedMax];
   build_entry(site.address, code, point.bytes, site.place, entry);
   if (code[0] != entry[0] && some_run_beside_turn(without_turn())) {
-    return "threads compute beside the turn, and it is no direct call";
+    return "threads compute without the turn, and it is not a direct call";
   }
   const bool changed = change_code(site.address, point.bytes, [&](unsigned char* out) {
     if (out[0] == entry[0]) {  // atomic, for threads that run here meanwhile
