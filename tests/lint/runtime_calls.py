@@ -33,8 +33,8 @@ CLASSES = ("operation", "answered", "harmless", "refused", "gap")
 # kinds of interposed.def
 OF_KIND = {"turn": "operation", "input": "operation", "process": "operation", "time": "answered",
            "random": "answered", "local": "answered", "refused": "refused"}
-BOUNDED = "BOUNDED in system_calls.def: never blocks, told to its caller alone"
-PASSED = "not answered: PASSED in system_calls.def, the kernel does it and it is counted"
+BOUNDED = "BOUNDED in system_calls.def: never blocks, and only its caller sees the result"
+PASSED = "not answered: PASSED in system_calls.def; the kernel does it, and it is counted"
 ALIAS = "not answered: a second name of a function with a row"
 
 # Debian's packages of a runtime; Go's is its own source.
@@ -301,21 +301,23 @@ def paragraph(text):
 
 
 def table(data, judged, groups):
-    text = ["# What runtimes call, and what answers it", "",
-            "This file is written by `tests/lint/runtime_calls.py --write`, from what runtimes use "
+    text = ["# Calls of runtimes and their classes", "",
+            "`tests/lint/runtime_calls.py --write` generates this file from the calls of runtimes "
             "(`tests/lint/runtime_calls.txt`),",
             "the two tables (`ground/interposed.def`, `trap/system_calls.def`) and the reasons "
             "(`tests/lint/runtime_reasons.txt`).",
-            "`make lint` fails when it is not current, or when a call has no class.", "",
-            "* operation: a row of kind turn, input or process, or a SPECIAL number.",
-            "* answered: a row of kind time, random or local, or agreed state, with the reason.",
-            "* harmless: no row, for the reason below.",
-            "* refused: fails with a message, or as on a kernel without it.",
-            "* gap: nothing answers for it yet.", "",
-            "glibc is counted with all that it exports in its default version; of its system calls "
-            "what the number",
-            "would be in a program: glibc's own code is not looked at, so its functions count. "
-            "Of the others what they import.", ""]
+            "`make lint` fails when the file is out of date or a call has no class.", "",
+            "* operation: has a row of kind turn, input or process, or a SPECIAL number.",
+            "* answered: has a row of kind time, random or local, or uses agreed state for the "
+            "reason below.",
+            "* harmless: needs no row, for the reason below.",
+            "* refused: fails with a message, or as on a kernel without the call.",
+            "* gap: not handled yet.", "",
+            "For glibc the tables count all functions that it exports in their default version. "
+            "Its system calls have the class",
+            "that their number would have in a program; glibc itself calls them without a "
+            "check, so its functions count.",
+            "For the other runtimes the tables count the functions that they import.", ""]
     for sort, title in (("functions", "functions of libc"), ("calls", "system calls")):
         text += [f"| {title} | {' | '.join(CLASSES)} |", "| --- |" + " --- |" * len(CLASSES)]
         for runtime, one in data.items():
