@@ -316,7 +316,7 @@ def table(data, judged, groups):
             "For glibc the tables count all functions that it exports in their default version. "
             "Its system calls have the class",
             "that their number would have in a program; glibc itself calls them without a "
-            "check, so its functions count.",
+            "check, so its functions count.\n"
             "For the other runtimes the tables count the functions that they import.", ""]
     for sort, title in (("functions", "functions of libc"), ("calls", "system calls")):
         text += [f"| {title} | {' | '.join(CLASSES)} |", "| --- |" + " --- |" * len(CLASSES)]

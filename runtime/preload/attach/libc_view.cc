@@ -16,7 +16,7 @@
 namespace crane {
 namespace {
 
-// Makes a call of libc's for us: takes the kernel's result and does not treat it as a wrapped call.
+// Makes `call` inside Crane, so that the kernel does not trap its system calls.
 template <typename Call>
 auto as_ours(Call call) noexcept {
   if (InsideCrane::inside()) return call();
@@ -106,7 +106,7 @@ void take_over_libc_view() noexcept {
       continue;
     }
     Message() << "libc's own calls of " << one.name << " see this machine: its code cannot be "
-              << "changed; replicas on unlike machines may differ";
+              << "changed; replicas on different machines may differ";
   }
   if (!writable) return;
   if (protect_code(range.begin, range.end - range.begin, PROT_READ | PROT_EXEC) != 0) {

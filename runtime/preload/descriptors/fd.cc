@@ -16,7 +16,7 @@ namespace crane {
 namespace {
 
 constinit Bound descriptors_bound{dmt::kFdsMax, "descriptors of one process",
-                                  "no further one is opened (EMFILE)"};
+                                  "no more can be opened (EMFILE)"};
 
 bool in_range(long fd) noexcept { return fd >= 0 && fd < static_cast<long>(dmt::kFdsMax); }
 

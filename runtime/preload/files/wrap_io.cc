@@ -140,7 +140,7 @@ ssize_t copy_by_hand(int in, off64_t* in_at, int out, off64_t* out_at, std::size
                      : out_at != nullptr
                          ? raw_syscall(SYS_pwrite64, out, chunk.data(), size, *out_at)
                          : raw_syscall(SYS_write, out, chunk.data(), size);
-    if (put < got && in_at == nullptr && got > 0) {  // unread the bytes that were not written
+    if (put < got && in_at == nullptr && got > 0) {  // bytes not written count as unread
       raw_syscall(SYS_lseek, in, (put < 0 ? 0 : put) - got, SEEK_CUR);
     }
     if (put < 0) return done == 0 ? put : static_cast<ssize_t>(done);

@@ -319,7 +319,7 @@ int vfork() { return vfork_from(self.caller_stack); }
 int _Fork() { return fork_by(real::_Fork, false); }
 
 int clone(int (*)(void*), void*, int, void*) {
-  static constinit Bound none{0, "calls of clone() are supported",
+  static constinit Bound none{0, "supported calls of clone()",
                               "they fail (ENOSYS): use fork() or pthread_create()"};
   none.say();
   errno = ENOSYS;

@@ -290,8 +290,8 @@ void publish() noexcept {
   x.page_count = 0;
   x.has_pages = x.whole && collect_pages(x);
   if (!x.whole || x.page_count < kPagesMax) return;
-  static constinit Bound bound{kPagesMax, "pages that a child of vfork changes come back",
-                               "only the stack and errno of its parent do"};
+  static constinit Bound bound{kPagesMax, "pages that a child of vfork may change",
+                               "its parent gets only the stack and errno"};
   bound.say();
 }
 

@@ -124,14 +124,14 @@ bool can_move(const void* context) noexcept {
          static_cast<const ucontext_t*>(context)->uc_mcontext.fpregs != nullptr;
 }
 
-// Returns the begin of the frame if it ends below `top`, shifted only as alignment requires.
+// Returns the begin of the frame when it is moved below `top` by a multiple of the alignment.
 std::uintptr_t place_below(std::uintptr_t top, const Frame& frame) noexcept {
   constexpr std::uintptr_t kAlignment = 64;
   const std::uintptr_t moved_end = top - ((top - frame.end) & (kAlignment - 1));
   return moved_end - (frame.end - frame.begin);
 }
 
-// Whether the stack is writable, as tested by the kernel: it may end, or lack a page.
+// Whether the range is writable; tested by the kernel, because a stack may end there.
 bool is_writable(std::uintptr_t begin, std::uintptr_t end) noexcept {
   for (std::uintptr_t at = end - 8; at >= begin; at -= kPage) {
     if (raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, at & ~7ul, 8) != 0) return false;

@@ -47,7 +47,7 @@ constinit Start starts[kStartsMax] = {};
 // The size of user space in bytes.
 constexpr std::size_t kAddressesMax = std::size_t{1} << 47;
 
-constinit Bound threads_bound{kThreadsMax, "threads of one process, those to be joined included",
+constinit Bound threads_bound{kThreadsMax, "threads of one process, including those not joined",
                               "pthread_create fails (EAGAIN)"};
 
 Start& claim_start() noexcept {

@@ -71,7 +71,7 @@ long apply(const struct sock_fprog& program, long flags) noexcept {
   const std::size_t size = filter::compose(program, own, code.data(), code.size());
   if (size == 0 || size > BPF_MAXINSNS) {
     filter::drop(kept);
-    return leave_out("Crane's own part has no room in it");
+    return leave_out("Crane's own part does not fit");
   }
   const struct sock_fprog composed = {static_cast<unsigned short>(size), code.data()};
   const long result = raw_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &composed);
@@ -176,7 +176,7 @@ long refuse_namespace(const char* call) noexcept {
   without_turn().unsupported.sandboxes.fetch_add(1, std::memory_order_relaxed);
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) {
-    Message() << call << ": namespaces of the server's own are not supported (EPERM)";
+    Message() << call << ": separate namespaces are not supported (EPERM)";
   }
   return -EPERM;
 }

@@ -139,7 +139,7 @@ bool has_slices() noexcept { return without_turn().header.configuration.slice_ps
 void refuse(dmt::SoftBarrierPoint& point, const char* why) noexcept {
   dmt::PointState seen = dmt::PointState::kNotFound;
   if (!point.state.compare_exchange_strong(seen, dmt::PointState::kRefused)) return;
-  Message() << "soft barrier point " << point.function << " is not one: " << why;
+  Message() << "soft barrier point " << point.function << " is not usable: " << why;
 }
 
 int look_at(dl_phdr_info* object, std::size_t, void*) noexcept {

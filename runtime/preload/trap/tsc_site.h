@@ -50,7 +50,7 @@
 namespace crane::tsc {
 
 inline constexpr std::size_t kSitesMax = 256;
-inline constexpr std::uint32_t kTrapsBeforeChange = 16;  // places that are read a few times stay
+inline constexpr std::uint32_t kTrapsBeforeChange = 16;  // rarely read places keep their trap
 
 // Reserves memory for stubs in reach of the program itself, at a fixed address if the program has
 // one. Called once, in the constructor.

@@ -167,7 +167,7 @@ void take_over_vdso() noexcept {
 void forbid_tsc() noexcept {
   if (in_valgrind) return;  // Valgrind executes RDTSC itself
   const long error = raw_syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV);
-  if (error != 0) Message() << "RDTSC is this machine's (error " << -error << ")";
+  if (error != 0) Message() << "RDTSC returns this machine's time (error " << -error << ")";
 }
 
 void allow_tsc() noexcept { raw_syscall(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE); }

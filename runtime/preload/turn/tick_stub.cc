@@ -99,7 +99,7 @@ const char* put_all_moved(Assembler& a, std::uintptr_t site, const unsigned char
 const char* build(const TickPoint& point, std::uintptr_t site, const unsigned char* code,
                   std::uintptr_t place, const ThreadWords& words, Stub& out) noexcept {
   if (point.bytes < kNearJump || point.bytes > kReplacedMax) return "it is too short, or too long";
-  if (!reaches(site, place)) return "it is too far away from where its stub can be";
+  if (!reaches(site, place)) return "no place for its stub is near enough";
   const std::size_t call = call_bytes(code);
   const bool is_call = call != 0;
   if (is_call && point.bytes != call) return "it begins with a call";
@@ -122,11 +122,11 @@ const char* build(const TickPoint& point, std::uintptr_t site, const unsigned ch
   out.shown = site;
   if (code[0] == kCall || (code[0] == kJump && point.bytes == kNearJump)) {
     const std::uintptr_t target = target_of(site + kNearJump, code + 1, 4);
-    if (!reaches(place, target)) return "its stub would be too far away from where it leads";
+    if (!reaches(place, target)) return "its stub would be too far from the target";
     a.put_jump(target);
     if (is_call) out.shown = target;
   } else if (is_call) {
-    if (!put_jump_of_call(a, site, code)) return "what it calls is out of reach";
+    if (!put_jump_of_call(a, site, code)) return "the called function is out of reach";
   } else if (const char* wrong = put_all_moved(a, site, code, point.bytes, out); wrong != nullptr) {
     return wrong;
   }
