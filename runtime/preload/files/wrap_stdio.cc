@@ -64,7 +64,7 @@ FILE* stream_of(int fd, const char* mode) noexcept {
   const cookie_io_functions_t calls = {read_stream, write_stream, nullptr, close_stream};
   FILE* f = real::fopencookie(cookie_of(fd), mode, calls);
   if (f == nullptr) return nullptr;
-  f->_fileno = fd;  // fileno() works as ever
+  f->_fileno = fd;  // fileno() works as usual
   // libc queries the kernel only for its own streams.
   if (terminal::terminal_file(fd) != 0) real::setvbuf(f, nullptr, _IOLBF, 0);
   return f;

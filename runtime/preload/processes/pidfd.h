@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Descriptors that name processes.
+// Descriptors that refer to processes.
 //
 // Threads: REQUIRES the turn.
 

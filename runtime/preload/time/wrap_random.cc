@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Randomness from the group's agreed seed (DESIGN D7).
-// rand(), random() and drand48() stay libc's: their seeds come from here or from the clock.
+// rand(), random() and drand48() stay libc's: their seeds come from these functions or the clock.
 #include <cstring>
 
 #include "dmt/base/raw.h"

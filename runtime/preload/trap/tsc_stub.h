@@ -6,11 +6,11 @@
 // stub of this place:
 //
 //   site:  jmp stub            stub:   lahf; seto %al              the flags, in %rax
-//          (rest of I)                 the thread is inside of Crane, or its next read is a turn:
-//   next:                                go to trap
+//          (rest of I)                 if the thread is inside Crane, or its next read is a
+//   next:                                turn: go to trap
 //                                      count this read, and one nanosecond
 //                                      restore the flags; %edx:%eax = the thread's time
-//                              after:  I, the instruction behind RDTSC
+//                              after:  I, the instruction after RDTSC
 //                                      jmp next
 //                              trap:   restore the flags; rdtsc; jmp after
 //

@@ -7,7 +7,7 @@
 //   site:  call F   ->  call stub     stub: count; jmp F
 //   site:  call *M  ->  call stub     stub: count; jmp *M     (nops fill the site)
 //   site:  jmp L    ->  jmp stub      stub: count; jmp L
-//   site:  I1 I2 .. ->  jmp stub      stub: count; I1 I2 ..; jmp behind them
+//   site:  I1 I2 .. ->  jmp stub      stub: count; I1 I2 ..; jmp after them
 //
 // where `count` subtracts the weight from the rest of the thread's slice. When nothing is left, it
 // executes int3 at `stop`, with all registers and flags as they were at the site.
