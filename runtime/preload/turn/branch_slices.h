@@ -8,8 +8,8 @@
 // instruction to its last; outside this range it has no conditional branches.
 //
 //   far from the end    nothing: the counter's interrupt comes before it
-//   near                EFLAGS.TF: SIGTRAP after each instruction, until the count is reached and the
-//                       slice may end (branch_steps.h)
+//   near                EFLAGS.TF: SIGTRAP after each instruction, until the count is reached and
+//                       the slice may end (branch_steps.h)
 //   inside Crane        no TF; leaving Crane sets it again
 //
 // Cost: two reads of the counter for each entry of Crane, each a system call. rdpmc would be
