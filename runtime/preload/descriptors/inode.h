@@ -30,7 +30,7 @@ inline bool look(int directory, const char* path, int flags, struct stat& s) noe
 // Records that the plain descriptor `fd` was opened for writing; `is_new`: the call created the
 // file.
 void note_opened(Turn& turn, int fd, bool is_new) noexcept;
-// Records a write before or after it. Ignores descriptors that note_opened does not know.
+// Records a write, before or after the call. Ignores descriptors that note_opened does not know.
 void note_written(int fd) noexcept;
 // Sets the time of the kernel's file to its virtual time; called before close.
 void settle_time(dmt::Layout& w, int fd) noexcept;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// POSIX message queues. The queues are the kernel's, but its calls never block; a failure is EAGAIN
-// with O_NONBLOCK, and time-outs are virtual. Which process is notified of a message in an empty
-// queue (mq_notify) is recorded in the segment (dmt/message_notices.h), because the kernel would
-// send the signal outside a turn.
+// POSIX message queues. The queues are the kernel's, but its calls never block: with O_NONBLOCK the
+// kernel's EAGAIN is returned, and other waits and time-outs are virtual. Which process is notified
+// of a message in an empty queue (mq_notify) is recorded in the segment (dmt/message_notices.h),
+// because the kernel would send the signal outside a turn.
 #include <cstring>
 
 #include "dmt/base/bound.h"

@@ -210,7 +210,7 @@ pid_t vfork_from(std::uintptr_t stack) noexcept {
   exchange = x;
   spawns_child = true;
   // As natively, no atfork handlers run in a process of one thread. If there are other threads, the
-  // handlers run, because libc's own unlock libc in the child.
+  // handlers run, because those of libc unlock libc in the child.
   const pid_t pid = is_alone ? make_child(real::_Fork, false) : make_child(real::fork, true);
   spawns_child = false;
   if (pid == 0) return 0;

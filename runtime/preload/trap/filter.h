@@ -2,10 +2,10 @@
 #pragma once
 // Seccomp filters: classic BPF programs that decide what happens to a system call (seccomp(2)).
 //
-// The kernel applies a program's filter with two changes. First, calls from libcrane.so's own text
-// that it needs for its work pass: for turns, messages, and calls that it handles. Second, a call
-// that the filter kills traps instead, so that the end is an operation of the schedule. For calls
-// that libcrane.so handles without the kernel, this code evaluates the original filter.
+// The kernel applies a program's filter with two changes. First, libcrane.so's own text may make
+// the calls that it needs: for turns, for messages, and in place of calls that it handles. Second,
+// a call that the filter would kill traps instead, so that the end is an operation of the schedule.
+// For calls that libcrane.so handles without the kernel, this code evaluates the original filter.
 //
 // Threads: a filter belongs to the thread that set it and to the threads and processes that the
 // thread starts afterwards.
@@ -22,7 +22,7 @@
 
 namespace crane::filter {
 
-// A copy in the process' own memory, in pages that are never freed.
+// A copy in the process' own memory, in separate pages; never freed once the filter is applied.
 struct Filter {
   const Filter* older;
   std::size_t size;

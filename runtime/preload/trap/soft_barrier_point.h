@@ -6,7 +6,7 @@
 //
 // A breakpoint replaces the function's first instruction in this process' copy of the page, so
 // every way to call the function is covered: within its object, through a table, by a pointer. The
-// kernel keeps all registers, and thus the arguments, during the soft barrier; the replaced
+// kernel keeps all registers, also the arguments, during the soft barrier; the replaced
 // instruction runs at another place. A jump in the function by which ld.so notifies debuggers of
 // library changes finds functions of libraries that are loaded later.
 //

@@ -5,7 +5,7 @@
 //
 // A place is found by its traps, not by scanning code: bytes that trap are certainly an
 // instruction, a program that does not read the counter pays nothing, and libraries that are loaded
-// later need no special case. In return, other threads may be running at the place. So the bytes
+// later need no special case. The price is that other threads may be at the place. So the bytes
 // change one at a time, and membarrier serialises every processor in between: int3 over RDTSC, int3
 // over the next instruction, the rest of the jump, the jump. A thread that reaches such an int3
 // continues in the stub.

@@ -26,8 +26,8 @@
 namespace crane::ticks {
 
 inline constexpr std::size_t kStubMax = 128;
-// Bytes of instructions: 4, and one more instruction. The stub has room even if all are short
-// jumps, which are longer there.
+// The most bytes that a stub replaces: 4 and one more instruction. The stub has room even if all
+// are short jumps, which are longer there.
 inline constexpr std::size_t kReplacedMax = 19;
 // Size of the replacing instruction without nops; its distance is in the last 4 bytes.
 inline constexpr std::size_t kEntryBytes = 5;

@@ -101,9 +101,9 @@ class CRANE_HOLDS_TURN Turn {
   // (dmt/scheduler.h). Signals wait until then.
   CRANE_TURN_UNCHECKED void detach() noexcept;
 
-  // Called after wait() returned kInterrupted. Runs the handlers and acts on a cancellation; it
-  // does not return then, so watches and the like must have been removed. Holds the turn on return;
-  // true: continue to wait, false: return EINTR.
+  // Called after wait() returned kInterrupted. Runs the handlers. If a cancellation is due, it does
+  // not return, so watches and the like must have been removed. Holds the turn on return; true:
+  // continue to wait, false: return EINTR.
   CRANE_TURN_UNCHECKED bool interrupted(bool restarts) noexcept;
 
   // Puts the turn early, without the deliveries of the end; take() takes it again.
