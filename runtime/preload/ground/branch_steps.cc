@@ -11,7 +11,7 @@ Action on_interrupt(Slice& s, const Lengths& l, const Event& e) noexcept {
   const std::uint64_t left = s.target - e.count;
   if (left > l.margin) return {Next::kRun, left - l.margin};
   s.near = true;
-  return {stepping, l.slice - l.margin};  // for the next slice; steps set none
+  return {stepping, l.slice - l.margin};  // the next slice's interrupt, set once here
 }
 
 Action on_step(Slice& s, const Lengths& l, const Event& e) noexcept {

@@ -115,7 +115,8 @@ void siglongjmp(struct __jmp_buf_tag* e, int v) { jump(real::siglongjmp.get(), e
 void longjmp(struct __jmp_buf_tag* e, int v) { jump(real::longjmp.get(), e, v); }
 void _longjmp(struct __jmp_buf_tag* e, int v) { jump(real::_longjmp.get(), e, v); }
 void __longjmp_chk(struct __jmp_buf_tag* e, int v) {
-  // libc would query the kernel's alternate stack, which a thread may leave upwards.
+  // A jump from the alternate stack may lead upwards. libc would query the kernel, which does not
+  // know the program's alternate stack.
   jump(signal_stack::on_alternate() ? real::longjmp.get() : real::__longjmp_chk.get(), e, v);
 }
 

@@ -80,7 +80,7 @@ void* run_thread(void* given) noexcept {
   arm_thread_end();
   {
     Turn turn(Op::kThreadStart);
-    dmt::look_for_restore(turn.w);  // the restore may have come after its turn
+    dmt::look_for_restore(turn.w);  // it may get the turn without await_turn()'s check
     turn.w.slots[slot].thread_id = self.thread_id;
     entry->thread_id = self.thread_id;
   }
