@@ -21,7 +21,7 @@
 // kernel; and sooner only at a place where a thread was held before.  Even there the thread must
 // have read since it got the turn, and stayed.  A thread that would leave the loop at its next read
 // does so on the other replicas, and threads that spin for its next action see that action.  One
-// case remains, described in runtime/preload/README.md: a racy loop that gives up after a longer
+// case remains, described in runtime/preload/LIMITS.md: a racy loop that gives up after a longer
 // time.
 //
 // Computations (StallRule::kComputations) use the same agreement: the group need not wait for a

@@ -33,8 +33,8 @@ CLASSES = ("operation", "answered", "harmless", "refused", "gap")
 # kinds of interposed.def
 OF_KIND = {"turn": "operation", "input": "operation", "process": "operation", "time": "answered",
            "random": "answered", "local": "answered", "refused": "refused"}
-BOUNDED = "BOUNDED in system_calls.def: never blocks, and only its caller gets the result"
-PASSED = "not answered: PASSED in system_calls.def, the kernel executes it and it is counted"
+BOUNDED = "BOUNDED in system_calls.def: never blocks, and only its caller sees the result"
+PASSED = "not answered: PASSED in system_calls.def; the kernel does it, and it is counted"
 ALIAS = "not answered: a second name of a function with a row"
 
 # Debian's packages of each runtime; for Go its source is read.
@@ -301,21 +301,23 @@ def paragraph(text):
 
 
 def table(data, judged, groups):
-    text = ["# Calls of the runtimes and their classes", "",
-            "`tests/lint/runtime_calls.py --write` writes this file from the calls of runtimes "
+    text = ["# Calls of runtimes and their classes", "",
+            "`tests/lint/runtime_calls.py --write` generates this file from the calls of runtimes "
             "(`tests/lint/runtime_calls.txt`),",
             "the two tables (`ground/interposed.def`, `trap/system_calls.def`) and the reasons "
             "(`tests/lint/runtime_reasons.txt`).",
-            "`make lint` fails if it is not current, or if a call has no class.", "",
-            "* operation: a row of kind turn, input or process, or a SPECIAL number.",
-            "* answered: a row of kind time, random or local, or agreed state, with the reason.",
+            "`make lint` fails when the file is out of date or a call has no class.", "",
+            "* operation: has a row of kind turn, input or process, or a SPECIAL number.",
+            "* answered: has a row of kind time, random or local, or uses agreed state for the "
+            "reason below.",
             "* harmless: needs no row, for the reason below.",
             "* refused: fails with a message, or as on a kernel without the call.",
             "* gap: not handled yet.", "",
-            "For glibc the table counts all functions that it exports in their default version; "
-            "for other runtimes the imported ones.",
-            "A system call of glibc has the class of the same number in a program: the code of "
-            "glibc is not examined, because its functions count.", ""]
+            "For glibc the tables count all functions that it exports in their default version. "
+            "Its system calls have the class",
+            "that their number would have in a program; glibc itself calls them without a "
+            "check, so its functions count.\n"
+            "For the other runtimes the tables count the functions that they import.", ""]
     for sort, title in (("functions", "functions of libc"), ("calls", "system calls")):
         text += [f"| {title} | {' | '.join(CLASSES)} |", "| --- |" + " --- |" * len(CLASSES)]
         for runtime, one in data.items():

@@ -21,7 +21,7 @@ namespace {
 constexpr unsigned long kAsk = 0xffffffff;
 constexpr std::size_t kPathMost = 512;
 
-// The program's loader, as its headers name it; null: it has none.
+// Returns the program's loader from its headers; null: it has none.
 const char* loader_of_program() noexcept {
   const auto* headers = reinterpret_cast<const Elf64_Phdr*>(getauxval(AT_PHDR));
   const std::size_t count = getauxval(AT_PHNUM);
@@ -37,14 +37,14 @@ const char* loader_of_program() noexcept {
   return nullptr;
 }
 
-// The program of the command line "loader --argv0 NAME PROGRAM ...".
+// Returns the program of the command line "loader --argv0 NAME PROGRAM ...".
 const char* program_in(const char* line, std::size_t size) noexcept {
   std::size_t at = 0;
   for (int skipped = 0; skipped < 3; ++skipped) at += std::strlen(line + at) + 1;
   return at < size ? line + at : nullptr;
 }
 
-// The kernel named the process after the loader.
+// Names the process after the program, because the kernel named it after the loader.
 void name_process_again() noexcept {
   char line[kPathMost + 1] = {};
   const long fd = raw_syscall(SYS_openat, AT_FDCWD, "/proc/self/cmdline", O_RDONLY | O_CLOEXEC, 0);

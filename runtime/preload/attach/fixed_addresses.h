@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Addresses are the same on all replicas: the container and crane-solo turn their randomisation
-// off, and programs inherit that.  A file with the setuid or setgid bit does not: the kernel turns
-// it on again, for whoever starts it.
+// Makes addresses equal on all replicas. The container and crane-solo turn randomisation off, and
+// programs inherit that. For a file with the setuid or setgid bit the kernel turns it on again, for
+// any user.
 //
 // Threads: the first, in the constructor.
 
 namespace crane {
 
-// Executes this program once more where its addresses are random, by the dynamic loader, which has
-// no such bit: privileges stay.  Returns when they are fixed, or cannot be, which a message says.
+// If this program has random addresses, executes it again by the dynamic loader, which has no such
+// bit; privileges are kept. Returns when the addresses are fixed, or when they cannot be, after a
+// message.
 void fix_addresses(int count, char** arguments, char** environment) noexcept;
 
 }  // namespace crane

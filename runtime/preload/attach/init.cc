@@ -37,8 +37,8 @@ extern char** environ;
 namespace crane {
 namespace {
 
-// Who is woken does not preempt who wakes it: more is done between two hand-offs, by threads of the
-// server and by its node (proxy/host/placement.h).  Threads and children inherit it.
+// Makes woken threads not preempt their wakers, so that threads of the server and its node do more
+// between two hand-offs (proxy/host/placement.h). Threads and children inherit this.
 void be_patient() noexcept {
   const sched_param none{};
   if (raw_syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER) {
@@ -46,7 +46,7 @@ void be_patient() noexcept {
   }
 }
 
-// The first operation of a program image: who it is, and what exec left over is cleared.
+// The first operation of a program image: records its pid and clears what exec left over.
 void start_image(bool after_exec) noexcept {
   Turn turn(after_exec ? Op::kExecDone : Op::kThreadStart);
   dmt::ProcessRecord& p = turn.w.processes[self.process];
@@ -65,7 +65,7 @@ void initialise(int count, char** arguments, char** environment) noexcept {
   real::init();
   register_atfork_handlers();
   const char* path = variable("CRANE_SEGMENT");
-  if (path == nullptr) return;  // not started by a node: stay out of the way
+  if (path == nullptr) return;  // not started by a node: the library stays inactive
   fix_addresses(count, arguments, environment);
   look_for_valgrind();
   read_own_variables(path);
@@ -81,7 +81,7 @@ void initialise(int count, char** arguments, char** environment) noexcept {
     give_up("not a slot of this replica", "CRANE_SLOT");
   }
   dmt::set_doorbell(ring_doorbell);
-  if (!after_exec) check_in(index);  // else the process did, and the node watches it by its pid
+  if (!after_exec) check_in(index);  // after exec the node still watches the process by its pid
   be_patient();
   install_trap(system_call);
   unreachable::prepare();
@@ -111,9 +111,9 @@ void initialise(int count, char** arguments, char** environment) noexcept {
 }  // namespace
 }  // namespace crane
 
-// Before the constructors of all other libraries (-z initfirst), libc's included: an allocator
-// reads the clock there, and others take random seeds. The loader gives constructors main's
-// arguments.
+// Runs before the constructors of all other libraries (-z initfirst), also libc's, because an
+// allocator's constructor reads the clock and others take random seeds. The loader passes main's
+// arguments to constructors.
 __attribute__((constructor(101))) static void crane_initialise(int count, char** arguments,
                                                                char** environment) {
   if (environ == nullptr) environ = environment;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exported entry points, one per row of interposed.def.  Nothing else of this library is
+// The exported entry points, one per row of interposed.def. Nothing else of this library is
 // visible.
 //
-// What must hold here:
-//  * No logic: a stub tests one thread-local byte and calls the wrapper or the real function.
-//  * It may run before any constructor, in a thread without a slot, in a signal handler, and inside
-//    dlsym (which allocates, and the allocator locks mutexes): then it resolves its own symbol
-//    only.
-//  * Nothing allocates, throws, or uses a guard variable.
+// Rules:
+// * No logic: a stub tests one thread-local byte and calls the wrapper or the real function.
+// * A stub may run before any constructor, in a thread without a slot, in a signal handler, and
+//   inside dlsym (which allocates, and the allocator locks mutexes). It then resolves only its own
+//   symbol.
+// * Nothing allocates, throws, or uses a guard variable.
 #include "runtime/preload/ground/inside.h"
 #include "runtime/preload/ground/real.h"
 #include "runtime/preload/ground/types.h"
@@ -20,9 +20,9 @@
 using crane::Descriptor;
 using crane::Directory;
 
-// What wrap_dlsym.cc looks up: the name, and the stub's address under a name that no other object
-// can have taken.  Relative to where they stand: ld.so has nothing to do for them at the start of a
-// program, and their pages stay the file's.
+// The table for wrap_dlsym.cc: each name, and the stub's address under a name that no other object
+// can have taken. The entries are relative to their own position, so ld.so need not relocate them
+// when a program starts, and their pages stay those of the file.
 asm(R"(
   .macro crane_name name
   .pushsection .rodata.str1.1, "aMS", @progbits, 1
@@ -144,9 +144,9 @@ asm(R"(
 
 #include "runtime/preload/ground/interposed.def"
 
-// sigsetjmp returns twice, and contexts are the callers', so their stubs end with a jump to the
-// real one, which the function that they call first returns (wrap_jump.cc); the caller's arguments
-// and stack are as they were.
+// sigsetjmp returns twice, and contexts belong to the callers. So these stubs end with a jump to
+// the real function, which the function that they call first returns (wrap_jump.cc). The caller's
+// arguments and stack are unchanged.
 #define CRANE_JUMP_STUB(name, note) \
   asm(".pushsection .text\n"        \
       ".globl " name                \
@@ -174,9 +174,9 @@ CRANE_JUMP_STUB("getcontext", "crane_note_context");
 CRANE_JUMP_STUB("setcontext", "crane_enter_context");
 CRANE_JUMP_STUB("swapcontext", "crane_swap_context");
 
-// dlsym looks at who calls it (RTLD_NEXT).  So where crane_look_up (wrap_dlsym.cc) has no answer,
-// the real one, which it returns as well, is jumped to: arguments, stack and caller are as they
-// were.
+// dlsym examines its caller (RTLD_NEXT). So if crane_look_up (wrap_dlsym.cc) has no answer, the
+// stub jumps to the real dlsym, which crane_look_up also returns. Arguments, stack and caller are
+// unchanged.
 asm(R"(
   .pushsection .text
   .globl dlsym

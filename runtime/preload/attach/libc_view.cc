@@ -16,7 +16,7 @@
 namespace crane {
 namespace {
 
-// A call of ours: what it asks for is the kernel's answer, and the kernel does not look at it.
+// Makes `call` inside Crane, so that the kernel does not trap its system calls.
 template <typename Call>
 auto as_ours(Call call) noexcept {
   if (InsideCrane::inside()) return call();
@@ -24,8 +24,8 @@ auto as_ours(Call call) noexcept {
   return call();
 }
 
-// A descriptor may also stand for something virtual: what libc asks of that (is it a terminal, a
-// directory) the kernel's placeholder tells as well.
+// A descriptor may stand for a virtual file. The kernel's placeholder answers libc's queries about
+// it (terminal, directory) correctly, too.
 int status_at(int directory, const char* path, struct stat* s, int flags) noexcept {
   const long error =
       as_ours([=] { return raw_syscall(SYS_newfstatat, directory, path, s, flags); });
@@ -64,7 +64,7 @@ struct Takeover {
   std::uintptr_t function, replacement;
 };
 
-// Where the functions lie that may be changed.
+// The range of the functions that may be changed.
 struct Range {
   std::uintptr_t begin = ~std::uintptr_t{0}, end = 0;
 };
@@ -89,7 +89,7 @@ void take_over_libc_view() noexcept {
       {"get_nprocs_conf", address_of(real::get_nprocs_conf.get()),
        address_of(wrap::get_nprocs_conf)},
   };
-  // One change of protection for all: each costs a split of the mapping, and each program pays.
+  // One change of protection for all: each costs a split of the mapping in every program.
   Range range;
   for (const Takeover& one : table) {
     if (one.function == 0 || !may_change(one)) continue;  // this libc may not have it
@@ -100,13 +100,13 @@ void take_over_libc_view() noexcept {
       range.begin < range.end && protect_code(range.begin, range.end - range.begin, kAll) == 0;
   for (const Takeover& one : table) {
     if (one.function == 0) continue;
-    // All of them answer without the function that they replace.
+    // No replacement calls the function that it replaces.
     if (writable && may_change(one)) {
       write_jump(one.function, one.replacement);
       continue;
     }
     Message() << "libc's own calls of " << one.name << " see this machine: its code cannot be "
-              << "changed; replicas on unlike machines may differ";
+              << "changed; replicas on different machines may differ";
   }
   if (!writable) return;
   if (protect_code(range.begin, range.end - range.begin, PROT_READ | PROT_EXEC) != 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of the operations, for whoever shows remembered turns: put into the segment, because
-// the node does not know this library's table.
+// The names of the operations, for displays of remembered turns. They are put into the segment,
+// because the node does not know this library's table.
 #include <cstring>
 
 #include "runtime/preload/attach/operation_names.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The names of the operations, which the node shows with remembered turns; it does not know this
-// library's table.
+// The names of the operations, which the node shows with remembered turns. The node does not know
+// this library's table.
 
 namespace crane {
 

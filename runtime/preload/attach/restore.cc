@@ -10,12 +10,12 @@
 namespace crane {
 namespace {
 
-std::uint32_t vdso_restores = 0;  // the vDSO is ours since this restore; with the turn
+std::uint32_t vdso_restores = 0;  // the vDSO is ours since this restore; REQUIRES the turn
 
 // RESTORE-1.  The thread has the turn.
 void after_restore(std::uint32_t restores) noexcept {
   if (vdso_restores != restores) {
-    take_over_vdso();  // the restoring kernel's own, where the old one was
+    take_over_vdso();  // the restoring kernel's vDSO, where the old one was
     vdso_restores = restores;
   }
   forbid_tsc();

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions looked up by name.  A library that asks dlsym for libc's pthread_create, with RTLD_NEXT
-// or libc's handle (jemalloc does, for its background thread), would come past the preloaded one: a
-// thread without a slot, which takes mutexes when the machine pleases.
+// Functions looked up by name. A library may look up libc's pthread_create with RTLD_NEXT or libc's
+// handle (jemalloc does, for its background thread). Without this wrapper it would bypass the
+// preloaded function and start a thread without a slot, which takes mutexes at arbitrary times.
 //
-// What must hold here:
-//  * The stub is the answer only where the real answer would be libc's.  Another library's own
-//    definition is what its handle means.
-//  * And only where what stands behind us is libc's, too.  A library that wraps libc's function,
-//    and asks libc's handle for it, asks for what it wraps: our stub calls that library's, which
-//    would call the stub.
-//  * RTLD_DEFAULT finds us by itself, behind the program's own definitions.
+// Rules:
+// * The stub is returned only where the real result would be libc's. A handle of another library
+//   means that library's own definition.
+// * The stub is returned only where the next definition after ours is libc's, too. A library that
+//   wraps libc's function, and looks it up by libc's handle, wants the function that it wraps: our
+//   stub would call that library's function, which would call the stub.
+// * RTLD_DEFAULT finds our functions without help, after the program's own definitions.
 //
-// dlvsym is not asked for this: real::dlsym is found by it.
+// dlvsym is not wrapped: real::dlsym is found by it.
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -23,12 +23,12 @@
 
 namespace crane {
 
-// One per row of the table, in a section of its own (interpose.cc).
+// One entry per row of the table, in a separate section (interpose.cc).
 struct Stub {
-  std::int32_t name, function;  // each from its own place on
+  std::int32_t name, function;  // each relative to its own position
 };
 
-// An answer, or null: then the real function is to be called.
+// The result, or null: then the real function must be called.
 struct LookedUp {
   void* answer;
   void* real;
@@ -55,7 +55,7 @@ void* find_stub(const char* name) noexcept {
   return nullptr;
 }
 
-// As dlsym(handle, name) would be; RTLD_NEXT is what stands behind this library.
+// Whether dlsym(handle, name) is libc's; RTLD_NEXT means the next object after this library.
 bool is_libc_s(void* handle, const char* name) noexcept {
   const void* found = real::dlsym(handle, name);
   return found != nullptr && is_libc_or_trusted(found);

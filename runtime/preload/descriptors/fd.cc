@@ -16,11 +16,11 @@ namespace crane {
 namespace {
 
 constinit Bound descriptors_bound{dmt::kFdsMax, "descriptors of one process",
-                                  "no further one is opened (EMFILE)"};
+                                  "no more can be opened (EMFILE)"};
 
 bool in_range(long fd) noexcept { return fd >= 0 && fd < static_cast<long>(dmt::kFdsMax); }
 
-// Threads blocked on a file whose last descriptor goes learn that it is gone.
+// Wakes the threads blocked on a file whose last descriptor is closed.
 void wake_waiters(dmt::Layout& w, std::uint32_t file) noexcept {
   FileRecord& f = w.files[file];
   if (f.references != 1) return;
@@ -32,7 +32,7 @@ void wake_waiters(dmt::Layout& w, std::uint32_t file) noexcept {
   }
 }
 
-// Directly, or as one of both ends of a named pipe.
+// Whether `fd` refers to `file` directly, or as one of both ends of a named pipe.
 bool refers_to(const dmt::Layout& w, int fd, std::uint32_t file) noexcept {
   const std::uint32_t bound = bound_file(fd);
   if (bound == file) return true;

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Descriptors as the wrappers of the I/O half see them: bound to an open file description of the
-// replica (dmt/files.h: virtual connections, pipes, eventfds, ...), or plain (regular files).
+// Descriptors as the I/O wrappers see them. A descriptor is either bound to an open file
+// description of the replica (dmt/files.h: virtual connections, pipes, eventfds, ...) or plain
+// (regular files).
 //
-// A bound descriptor's number always comes from the kernel, so that dup, fork, exec, close-on-exec
-// and passing work as ever; what it means is in the segment.
-// Crane departs from the paper by one placeholder instead of a socketpair.  A virtual connection's
-// placeholder is an unconnected unix socket: a call that escaped us gets ENOTCONN, it does not
-// vanish.
+// The number of a bound descriptor always comes from the kernel, so dup, fork, exec, close-on-exec
+// and descriptor passing work as usual. Its meaning is in the segment.
+// The paper uses a socketpair for each connection; Crane uses one placeholder. The placeholder of a
+// virtual connection is an unconnected unix socket, so a call that escapes the wrappers gets
+// ENOTCONN and its data does not vanish.
 //
-// Internal functions return a value >= 0 or a negative error number; finish() makes libc's form.
+// Internal functions return a value >= 0 or a negative error number; finish() converts to libc's
+// form.
 //
-// Threads: everything REQUIRES the turn but for bound_file() and is_plain(), which may be read
-// without it to find out that a descriptor is plain (no thread changes what another thread uses,
-// but in a program that is wrong natively too).
+// Threads: everything REQUIRES the turn except bound_file() and is_plain(). A thread may call these
+// two without the turn to find out that a descriptor is plain: no other thread changes a descriptor
+// that is in use, except in programs that are wrong natively, too.
 //
 // INVARIANT FD-1  A descriptor that is not bound (file 0) is plain: its calls go to the kernel.
-// INVARIANT FD-2  No kernel call is made while holding the turn that another thread of the replica
-//               would have to end (D12).
+// INVARIANT FD-2  No kernel call that only another thread of the replica can end is made while
+//     holding the turn (D12).
 
 #include <cstddef>
 #include <cstdint>
@@ -44,14 +46,15 @@ inline FileRecord* bound_record(int fd) noexcept {
   return file == 0 ? nullptr : &without_turn().files[file];
 }
 
-// The number that fstat and the link of a descriptor tell of something virtual.  REQUIRES the turn.
+// The inode number that fstat and the descriptor's link report for a virtual file. REQUIRES the
+// turn.
 inline std::uint64_t inode_of(const FileRecord& f) noexcept {
   return dmt::is_pipe_end(f.kind) && f.stream.name != 0 ? f.stream.name : f.object;
 }
 
 // --- results -------------------------------------------------------------------------------------
 
-// A negative error number or a value, as libc gives it and as the schedule hash folds it.
+// Converts a value or a negative error number to libc's form and folds it into the schedule hash.
 inline ssize_t finish(Turn& turn, std::int64_t result) noexcept {
   turn.result(result);
   if (result >= 0) return static_cast<ssize_t>(result);
@@ -62,13 +65,13 @@ inline int finish_int(Turn& turn, std::int64_t result) noexcept {
   return static_cast<int>(finish(turn, result));
 }
 
-// What a kind of file answers to a call that is none of its own.
+// Fails with kError: the entry of a kind of file for a call that it does not support.
 template <int kError, typename Result, typename... Arguments>
 Result refuse(Arguments...) noexcept {
   return -kError;
 }
 
-// A call of libc's form (-1 and errno) at a turn; the result is folded.
+// Makes a call of libc's form (-1 and errno) at a turn and folds its result.
 template <typename Call>
 auto at_turn(Op op, Call call) noexcept {
   Turn turn(op);
@@ -79,57 +82,63 @@ auto at_turn(Op op, Call call) noexcept {
 
 // --- blocking ------------------------------------------------------------------------------------
 
-// How a call waits: not at all, until a virtual deadline, and whether SA_RESTART applies to it.
+// How a call waits: whether it may block, until which virtual deadline, and whether SA_RESTART
+// applies.
 struct WaitPolicy {
   bool nonblocking = false;
   bool restarts = true;
   std::int64_t deadline_ns = dmt::kNoDeadline;
 };
 
-// Blocks until the file's readiness changes.  0: look again; else -EAGAIN, -EINTR, or -EBADF when
-// `fd` does not refer to the file any more.
+// Blocks until the file's readiness changes. 0: check again; else -EAGAIN, -EINTR, or -EBADF when
+// `fd` no longer refers to the file.
 int await_change(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept;
-// .. without a wait: a signal is pending, which interrupts it.
+// Does not wait: a pending signal interrupts the call at once. Results as for await_change().
 int take_interruption(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept;
 int await_object(Turn& turn, int fd, std::uint32_t file, std::uint64_t object,
                  const WaitPolicy& policy) noexcept;
 
 // --- binding -------------------------------------------------------------------------------------
 
-// A new descriptor `fd` (or a negative error) refers to `file`, whose reference it takes; undone
-// when the number is out of our range.  Returns the descriptor or a negative error.
+// Binds the new descriptor `fd` (or a negative error) to `file` and takes over the caller's
+// reference to it. When the number is out of our range, it undoes both. Returns the descriptor or a
+// negative error.
 int bind_new(Turn& turn, long fd, std::uint32_t file) noexcept;
-// Both of a pair, or none: 0 and the numbers in `fds`, or a negative error.
+// Binds both descriptors of a pair or neither: 0 and the numbers in `fds`, or a negative error.
 int bind_two(Turn& turn, const int made[2], const std::uint32_t files[2], int fds[2]) noexcept;
-// -EMFILE, the descriptor closed, when its number is out of our range; else 0.
+// Returns 0, or closes the descriptor and returns -EMFILE when its number is out of our range.
 int check_range(long fd) noexcept;
-// A new descriptor is plain.  Returns it.
+// Marks a new descriptor as plain. Returns it.
 int bind_plain(Turn& turn, long fd) noexcept;
-// What close does: waiters learn of it, the kernel's descriptor and the reference go.
+// Does what close does: wakes the waiters, closes the kernel's descriptor and drops the reference.
 int close_descriptor(Turn& turn, int fd) noexcept;
-// `to` refers to what `fd` does (dup): `to` is open in the kernel already.
+// Makes `to`, which is already open in the kernel, refer to what `fd` refers to (dup).
 int bind_duplicate(Turn& turn, int fd, long to) noexcept;
 void forget_descriptor(Turn& turn, int fd) noexcept;
 
-// A placeholder for something wholly virtual; O_NONBLOCK and O_CLOEXEC as in `flags` of socket(2).
+// Opens a placeholder for a wholly virtual file; `flags`: O_NONBLOCK and O_CLOEXEC as in socket(2).
 long make_placeholder(int flags) noexcept;
-// A new virtual file of `kind` at the open descriptor `fd`, or its negative error number; -ENFILE.
+// Binds a new virtual file of `kind` to the open descriptor `fd` (or a negative error). -ENFILE:
+// the table is full.
 int bind_virtual(Turn& turn, long fd, FileKind kind, bool nonblocking) noexcept;
-// A new virtual socket of `kind` at a placeholder descriptor; -ENFILE.
+// Opens a placeholder and binds a new virtual socket of `kind` to it. -ENFILE: the table is full.
 int new_socket(Turn& turn, FileKind kind, int domain, int type) noexcept;
 
 bool is_open(int fd) noexcept;
 
-// In parallel mode calls below ours may have put the turn (malloc may lock): takes it back.
+// Takes the turn again if the thread lost it: in parallel mode a call into libc may give it up
+// (malloc may lock).
 void regain(Turn& turn) noexcept;
 
-// A signal that this thread's own call causes (SIGPIPE), delivered at the end of the turn.
+// Sends this thread a signal that its own call causes (SIGPIPE); it is delivered at the end of the
+// turn.
 void raise_virtually(Turn& turn, int signo) noexcept;
 
-// Says something once per process.
+// Returns true once per process, for a message that is printed once.
 bool first_time(bool& said) noexcept;
 
-// The descriptor of this process that a path below /proc or /dev names, or -1.  Needs no turn.
+// Returns the descriptor of this process that a path below /proc or /dev names, or -1. Needs no
+// turn.
 int descriptor_named(const char* path) noexcept;
 
 }  // namespace crane

@@ -7,27 +7,27 @@
 namespace crane::file_lock {
 namespace {
 
-// Waiters' objects: the process in the way is in the low half, 0 = not known.
+// Wait objects: the low half is the process that holds the lock, 0 = not known.
 constexpr std::uint64_t kFileLocks = 1ull << 61;
 constexpr std::int64_t kLookAgainNs = 20'000'000;
 
 std::uint32_t own_pid() noexcept { return static_cast<std::uint32_t>(raw_syscall(SYS_getpid)); }
 
-// Whom the lock would have to wait for.
+// Returns the process that holds a conflicting lock, or 0.
 std::uint32_t holder_of(int fd, long x) noexcept {
   struct flock lock = *reinterpret_cast<const struct flock*>(x);
   if (raw_syscall(SYS_fcntl, fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK) return 0;
   return lock.l_pid > 0 ? static_cast<std::uint32_t>(lock.l_pid) : 0;
 }
 
-// Also between two looks it waits: who closes a circle meanwhile is the one to be told.
+// A thread also waits between two attempts: a thread that closes a circle then must get EDEADLK.
 bool waits(const dmt::SlotRecord& s) noexcept {
   const bool looks_again =
       s.state == dmt::SlotState::kRunnable && s.wake_reason == dmt::WakeReason::kTimeout;
   return s.state == dmt::SlotState::kWaiting || looks_again;
 }
 
-// Whom a thread of that process waits for, 0 = nobody.
+// Returns the process that a thread of `pid` waits for, or 0.
 std::uint32_t awaited_by(const dmt::Layout& w, std::uint32_t pid) noexcept {
   for (std::uint16_t i = 1; i < w.scheduler.slots_used; ++i) {
     const dmt::SlotRecord& s = w.slots[i];
@@ -38,7 +38,7 @@ std::uint32_t awaited_by(const dmt::Layout& w, std::uint32_t pid) noexcept {
   return 0;
 }
 
-// As Linux: processes, not threads, and only for record locks.
+// As in Linux: considers processes, not threads, and only record locks.
 bool would_deadlock(const dmt::Layout& w, std::uint32_t holder) noexcept {
   constexpr int kDeepest = 64;
   const std::uint32_t me = own_pid();
@@ -49,7 +49,7 @@ bool would_deadlock(const dmt::Layout& w, std::uint32_t holder) noexcept {
   return false;
 }
 
-// `attempt` is a call that does not block: -EAGAIN, -EACCES or -EWOULDBLOCK = taken by another.
+// `attempt` does not block. -EAGAIN, -EACCES or -EWOULDBLOCK: another process holds the lock.
 template <typename Attempt, typename Holder>
 int look_until_free(Turn& turn, Attempt attempt, Holder find_holder) noexcept {
   for (;;) {
@@ -66,7 +66,7 @@ int look_until_free(Turn& turn, Attempt attempt, Holder find_holder) noexcept {
 template <typename Attempt, typename Holder>
 int block_on(Turn& turn, Attempt attempt, Holder find_holder) noexcept {
   const int result = look_until_free(turn, attempt, find_holder);
-  turn.w.slots[self.slot].wait_object = 0;  // it waits for nobody any more
+  turn.w.slots[self.slot].wait_object = 0;  // it waits for no process now
   return result;
 }
 
@@ -86,7 +86,7 @@ int record(Turn& turn, int fd, int command, long x) noexcept {
   auto call = [=] { return raw_syscall(SYS_fcntl, fd, attempt, x); };
   auto holder = [=] { return command == F_SETLKW ? holder_of(fd, x) : 0; };
   const int result = command == attempt ? static_cast<int>(call()) : block_on(turn, call, holder);
-  // Also taking one may release: a write lock becomes a read lock.
+  // Taking a lock may also release one: a write lock becomes a read lock.
   if (result >= 0) may_have_gone(turn.w);
   return result;
 }
@@ -96,7 +96,7 @@ int whole_file(Turn& turn, int fd, int how) noexcept {
   auto call = [=] { return raw_syscall(SYS_flock, fd, how | LOCK_NB); };
   const bool blocking = (how & (LOCK_NB | LOCK_UN)) == 0;
   const int result = blocking ? block_on(turn, call, [] { return 0u; }) : static_cast<int>(call());
-  // Also taking one may release: a lock is converted by dropping it first.
+  // Taking a lock may also release one: the kernel drops a lock before it converts it.
   if (result >= 0) may_have_gone(turn.w);
   return result;
 }

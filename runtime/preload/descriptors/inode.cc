@@ -21,7 +21,7 @@ struct Writable {
 };
 Writable writables[dmt::kFdsMax];
 
-// What fits every file system; also of what has no such thing.
+// Values that fit every file system, also one that has no blocks.
 constexpr std::int64_t kBlock = kFileBlockBytes, kSector = 512;
 
 Writable* writable_of(int fd) noexcept {
@@ -33,7 +33,8 @@ std::int64_t wall_now(const dmt::Layout& w) noexcept {
   return w.scheduler.now_ns + w.scheduler.wall_offset_ns;
 }
 
-// The link of an open file names it from this process's root: that must be the server's.
+// The link of an open file gives its path from this process's root, which must be the server's
+// root.
 bool has_servers_root(dmt::InodeTable& t) noexcept {
   struct stat root {};
   if (!look(AT_FDCWD, "/", 0, root)) return false;
@@ -55,7 +56,7 @@ void note_path(dmt::Layout& w, InodeRecord& r, const Place& place) noexcept {
   const Scratch<char> path(PATH_MAX);
   const long size = read_link_of(static_cast<unsigned>(fd), path.data(), path.size());
   if (by_name) raw_syscall(SYS_close, fd);
-  // A socket has a link, too, but no path.
+  // The link of a socket is not a path.
   if (size <= 0 || size == PATH_MAX || path[0] != '/') return;
   dmt::remember_path(w, r, {path.data(), static_cast<std::size_t>(size)});
 }
@@ -78,12 +79,13 @@ void set_kernel_time(int directory, const char* path, std::int64_t ns, int flags
   raw_syscall(SYS_utimensat, directory, path, times, flags);
 }
 
-// What the containers were given when they were made (a run directory) is older than the first look
-// on one replica and younger on another, and clocks of hosts differ: so young a file counts as new.
+// Files that were created with the container (a run directory) may be older than the replica's
+// first look on one machine and younger on another, and the clocks of machines differ. A file of
+// this age therefore counts as new.
 constexpr std::int64_t kFreshNs = 60 * kNsPerSecond;
 
-// The time that the file has now. One written since the last look was written now, and so was one
-// that has changed behind our back since the replica began.
+// Returns the current time of the file. If it was written since the last look, or changed outside
+// the wrappers after the replica began, it counts as modified now.
 std::int64_t time_of(dmt::Layout& w, InodeRecord& r, std::int64_t kernel_ns) noexcept {
   const bool changed_unseen =
       r.modified_ns == dmt::kNotModified && kernel_ns > w.inodes.began_ns - kFreshNs;
@@ -96,12 +98,12 @@ std::int64_t time_of(dmt::Layout& w, InodeRecord& r, std::int64_t kernel_ns) noe
 
 std::int64_t modified(dmt::Layout& w, InodeRecord& r, mode_t mode,
                       std::int64_t kernel_ns) noexcept {
-  // Devices and proc's files are as old as this boot or this container.
+  // The times of devices and of files in /proc are those of this boot or this container.
   if (S_ISCHR(mode) || S_ISBLK(mode)) return w.inodes.began_ns;
   return time_of(w, r, kernel_ns);
 }
 
-// When a file was read is each replica's own; programs that set the time find it again.
+// Each replica has its own access times. Only an access time that the program set is reported.
 struct timespec accessed(const InodeRecord& r, const struct timespec& modified) noexcept {
   return r.accessed_ns == dmt::kNotModified ? modified : to_timespec(r.accessed_ns);
 }
@@ -151,7 +153,7 @@ void note_written(int fd) noexcept {
   if (known == nullptr) return;
   dmt::Layout& w = without_turn();
   if (!dmt::is_inode(w, known->record, known->number)) {
-    // So many files were looked at meanwhile that it has lost its number: it gets another.
+    // So many other files were looked at since that this file lost its number; it gets another.
     struct stat s {};
     if (!dmt::has_turn(w, own_slot()) || !look(fd, "", AT_EMPTY_PATH, s)) return;
     remember(fd, w, dmt::find_inode(w, s.st_dev, s.st_ino));
@@ -232,7 +234,7 @@ std::uint64_t known_inode_number(dmt::Layout& w, const struct stat& s) noexcept 
 
 std::uint64_t held_inode_number(Turn& turn, const Place& place, const struct stat& s) noexcept {
   InodeRecord& r = record_of(turn.w, place, s.st_dev, s.st_ino);
-  // One that the server has made was given its number without a look at where it is.
+  // A file that the server created got its number without its path being recorded.
   if (dmt::path_of(turn.w, r).empty()) note_path(turn.w, r, place);
   dmt::hold_inode(turn.w, r);
   return r.number;
@@ -243,14 +245,14 @@ void make_uniform(struct stat& s) noexcept {
   s.st_blocks = blocks_of(s.st_mode, s.st_size);
   if (S_ISDIR(s.st_mode)) {
     s.st_size = kBlock;
-    s.st_nlink = 1;  // as file systems that do not count a directory's directories
+    s.st_nlink = 1;  // as on file systems that do not count subdirectories
   }
 }
 
 void describe_plain(Turn& turn, const Place& place, struct stat& s) noexcept {
   InodeRecord& r = record_of(turn.w, place, s.st_dev, s.st_ino);
   s.st_mtim = to_timespec(modified(turn.w, r, s.st_mode, to_ns(s.st_mtim)));
-  // When it was renamed, and how its directory is kept, is this replica's own.
+  // The time of a rename and of changes to the directory's storage differs between replicas.
   s.st_ctim = s.st_mtim;
   s.st_atim = accessed(r, s.st_mtim);
   s.st_dev = makedev(kFileDeviceMajor, kFileDeviceMinor);

@@ -27,7 +27,7 @@ struct dirent64* entry_at(const Listing& l, std::uint32_t offset) noexcept {
   return reinterpret_cast<struct dirent64*>(l.entries + offset);
 }
 
-// Twice the room, or the first; 0 or a negative error number.
+// Doubles the room, or maps the first; 0 or a negative error number.
 int grow(Listing& l) noexcept {
   const std::size_t bytes = l.entries == nullptr ? kListingBytes : 2 * l.capacity;
   const long at = l.entries == nullptr
@@ -41,7 +41,7 @@ int grow(Listing& l) noexcept {
 
 unsigned char type_of(mode_t mode) noexcept { return static_cast<unsigned char>(IFTODT(mode)); }
 
-// The entry's number and type are those of the file, when it is still there.
+// Fills in the number and type of the file if it still exists.
 void describe(dmt::Layout& w, int fd, struct dirent64& e) noexcept {
   constexpr ino64_t kGone = 1;
   struct stat s {};
@@ -61,7 +61,7 @@ void forget(int fd) noexcept {
   begun[fd] = nullptr;
 }
 
-// What is left of the directory; null with an error in `error`, or where nothing is left.
+// Returns the rest of the directory. Null: an error is in `error`, or nothing is left.
 Listing* begun_at(int fd, int& error) noexcept {
   const long position = raw_syscall(SYS_lseek, fd, 0, SEEK_CUR);
   if (begun[fd] != nullptr && position != 0) return begun[fd];
@@ -82,7 +82,7 @@ Listing* begun_at(int fd, int& error) noexcept {
 
 namespace {
 
-// /proc/self/fd and /proc/self/fdinfo, by whatever name they were opened.
+// Whether `fd` is /proc/self/fd or /proc/self/fdinfo, under any name.
 bool is_descriptor_directory(int fd) noexcept {
   char path[64];
   const long n = read_link_of(static_cast<unsigned>(fd), path, sizeof path - 1);
@@ -103,7 +103,7 @@ bool is_own_name(const char* name) noexcept {
 
 int read_listing(Listing& l, int fd) noexcept {
   for (;;) {
-    // Half of the room is kept for the order: no entry is shorter than 24 bytes.
+    // Half of the room is kept for the order: an entry has at least 24 bytes.
     if (l.used + kPage > l.capacity / 2) {
       if (const int error = grow(l); error < 0) return error;
     }
@@ -117,7 +117,7 @@ int read_listing(Listing& l, int fd) noexcept {
   for (std::size_t at = 0; at < l.used;
        at += entry_at(l, static_cast<std::uint32_t>(at))->d_reclen) {
     const char* name = entry_at(l, static_cast<std::uint32_t>(at))->d_name;
-    if (lists_descriptors && is_own_name(name)) continue;  // as if ours did not exist (rule 16)
+    if (lists_descriptors && is_own_name(name)) continue;  // hides our own descriptors (rule 16)
     l.order[l.count++] = static_cast<std::uint32_t>(at);
   }
   std::sort(l.order, l.order + l.count, [&](std::uint32_t a, std::uint32_t b) {

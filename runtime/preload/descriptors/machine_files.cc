@@ -29,7 +29,7 @@ bool is_of_machine(long type) noexcept {
   return false;
 }
 
-// What the name stands for, opened without any effect; the caller closes it.
+// Opens the named file without any effect; the caller closes it.
 long look(int directory, const char* path, int flags) noexcept {
   return raw_syscall(SYS_openat, directory, path, O_PATH | O_CLOEXEC | flags, 0);
 }
@@ -40,7 +40,7 @@ long type_of(long fd) noexcept {
   return raw_syscall(SYS_fstatfs, fd, &s) == 0 ? static_cast<long>(s.f_type) : 0;
 }
 
-// One system call where the kernel can be asked by the name alone.
+// Uses one system call where statfs can take the name.
 long type_of_named(int directory, const char* path) noexcept {
   if (path[0] == '/' || directory == AT_FDCWD) {
     struct statfs s {};
@@ -53,8 +53,8 @@ long type_of_named(int directory, const char* path) noexcept {
   return type;
 }
 
-// `place` is in /proc: the number of the process that it is of, or 0.  Below net/ of a process are
-// the tables of the network, which it shares with others.
+// Returns the process to which `place`, a path in /proc, belongs, or 0. The files below net/ of a
+// process are tables of the network, which it shares with others.
 std::uint32_t process_of(const char* place) noexcept {
   constexpr std::size_t kTop = 6;
   if (std::strncmp(place, "/proc/", kTop) != 0) return 0;
@@ -68,10 +68,10 @@ std::uint32_t process_of(const char* place) noexcept {
   return std::strncmp(rest, "/net/", 5) == 0 ? 0 : pid;
 }
 
-// Of a file in /proc: only what is of one of the server's processes is its own.
+// Whether a file in /proc does not belong to a process of the server.
 bool is_of_others(const dmt::Layout& w, int directory, const char* path) noexcept {
   const long fd = look(directory, path, 0);
-  if (fd < 0) return false;  // the kernel says why
+  if (fd < 0) return false;  // the call itself will fail
   char place[128];
   const long size = read_link_of(static_cast<unsigned>(fd), place, sizeof place - 1);
   raw_syscall(SYS_close, fd);
@@ -93,7 +93,7 @@ bool is_named(Turn& turn, int directory, const char* path) noexcept {
 bool has_owner(int directory, const char* path, int follow) noexcept {
   if (path == nullptr) return false;
   const long fd = look(directory, path, follow == AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0);
-  if (fd < 0) return false;  // the kernel says why
+  if (fd < 0) return false;  // the call itself will fail
   const long type = type_of(fd);
   raw_syscall(SYS_close, fd);
   return is_of_machine(type);

@@ -22,13 +22,13 @@ constexpr char kMemory[] = "/memfd:";
 
 std::uint32_t kind_of(const struct stat& s) noexcept { return S_ISDIR(s.st_mode) ? IN_ISDIR : 0; }
 
-// The number of a directory that is there.
+// The number of an existing directory.
 std::uint64_t number_at(dmt::Layout& w, int directory, const char* path) noexcept {
   struct stat s {};
   return look(directory, path, 0, s) ? known_inode_number(w, s) : 0;
 }
 
-// A file that was opened without a name is called by the kernel's number for it.
+// The kernel uses its inode number as the name of a file that was opened without a name.
 bool is_nameless(const char* name, const struct stat& s) noexcept {
   if (*name != '#') return false;
   std::uint64_t number = 0;
@@ -38,8 +38,8 @@ bool is_nameless(const char* name, const struct stat& s) noexcept {
   return *name == '\0' && number == s.st_ino;
 }
 
-// The directory and name of an open file, as its link has them now; none: it has none.  The name
-// lies in `path`.
+// Finds the directory and name of an open file from its current link, if it has one. The name is
+// stored in `path`.
 void find_name(dmt::Layout& w, int fd, const struct stat& s, const Scratch<char>& path,
                FileEvent& e) noexcept {
   const long got = read_link_of(static_cast<unsigned>(fd), path.data(), path.size() - 1);
@@ -63,7 +63,7 @@ void find_name(dmt::Layout& w, int fd, const struct stat& s, const Scratch<char>
   e.name = {name, static_cast<std::size_t>(path.data() + size - name)};
 }
 
-// Fills `e` with the file, directory and name of a descriptor.  False: it is not open, or a filter
+// Fills `e` with the file, directory and name of a descriptor. False: it is not open, or a filter
 // of the process may forbid the calls.
 bool describe(dmt::Layout& w, int fd, struct stat& s, const Scratch<char>& path,
               FileEvent& e) noexcept {
@@ -78,7 +78,7 @@ void tell(dmt::Layout& w, FileEvent e, std::uint32_t mask) noexcept {
   dmt::report_file_event(w, e);
 }
 
-// --- who else has it open ------------------------------------------------------------------------
+// --- other descriptors of the file -------------------------------------------------------------
 
 struct entry64 {
   std::uint64_t inode, offset;
@@ -92,7 +92,7 @@ bool leaves(const Leaving& leaving, int fd) noexcept {
   return !leaving.on_exec || (raw_syscall(SYS_fcntl, fd, F_GETFD) & FD_CLOEXEC) != 0;
 }
 
-// Calls `visit(directory, name, fd)` for the descriptors of a process until it says true.
+// Calls `visit(directory, name, fd)` for the descriptors of a process until it returns true.
 template <typename Visit>
 bool any_of_process(long pid, Visit visit) noexcept {
   constexpr std::size_t kRoom = 4096;
@@ -120,7 +120,7 @@ bool any_of_process(long pid, Visit visit) noexcept {
   return found;
 }
 
-// Whether a descriptor of the server's that stays open fulfils `is_it(pid, directory, name, fd)`.
+// Whether any descriptor of the server that stays open satisfies `is_it(pid, directory, name, fd)`.
 template <typename Condition>
 bool any_left(const dmt::Layout& w, const Leaving& leaving, int leaver, Condition is_it) noexcept {
   const long own = raw_syscall(SYS_getpid);
@@ -140,7 +140,7 @@ bool any_left(const dmt::Layout& w, const Leaving& leaving, int leaver, Conditio
   return false;
 }
 
-// By another descriptor of the same open file.
+// Whether another descriptor has the same open file.
 bool is_shared(const dmt::Layout& w, const Leaving& leaving, int fd) noexcept {
   const long own = raw_syscall(SYS_getpid);
   return any_left(w, leaving, fd, [&](long pid, int, const char*, int other) {
@@ -148,7 +148,7 @@ bool is_shared(const dmt::Layout& w, const Leaving& leaving, int fd) noexcept {
   });
 }
 
-// By any descriptor.
+// Whether any descriptor has the file open.
 bool is_file_open(const dmt::Layout& w, const Leaving& leaving, int fd,
                   const struct stat& s) noexcept {
   return any_left(w, leaving, fd, [&](long, int directory, const char* name, int) {
@@ -159,7 +159,7 @@ bool is_file_open(const dmt::Layout& w, const Leaving& leaving, int fd,
 
 constexpr Leaving kNone = {0, -1};
 
-// It has no name any more: its watches end unless it is open.
+// Ends the watches of a file that has no name any more, unless it is open.
 void tell_of_end(dmt::Layout& w, std::uint64_t number, const Leaving& leaving, int fd,
                  const struct stat& s) noexcept {
   if (number == 0 || !dmt::is_file_watched(w, number)) return;
@@ -183,7 +183,7 @@ void tell_of_closed(dmt::Layout& w, const Leaving& leaving, int fd) noexcept {
   }
 }
 
-// Name and directory of `path`, which is none of an open file.
+// Finds the name and directory of `path`, which is not an open file.
 void find_name(dmt::Layout& w, const Name& name, FileEvent& e) noexcept {
   const Scratch<char> memory(PATH_MAX);
   if (name.path == nullptr || !parent_of(name.path, memory)) return;
@@ -195,14 +195,14 @@ void find_name(dmt::Layout& w, const Name& name, FileEvent& e) noexcept {
   e.name = {name.path + begin, size - begin};
 }
 
-// The link count of a file has changed.
+// Reports that the link count of a file has changed.
 void tell_of_links(dmt::Layout& w, const Before& b) noexcept {
   if (b.is_known && !S_ISDIR(b.status.st_mode)) {
     tell(w, {.file = known_inode_number(w, b.status)}, IN_ATTRIB);
   }
 }
 
-// .. and if that was its last name, so may its watches.
+// Ends the watches of the file if that was its last name.
 void tell_of_last_name(dmt::Layout& w, const Before& b) noexcept {
   if (!b.is_known || (!S_ISDIR(b.status.st_mode) && b.status.st_nlink > 1)) return;
   tell_of_end(w, known_inode_number(w, b.status), kNone, -1, b.status);
@@ -246,7 +246,7 @@ void tell_of_closing(dmt::Layout& w, const Leaving& leaving) noexcept {
     if (!is_own_descriptor(leaving.first)) tell_of_closed(w, leaving, leaving.first);
     return;
   }
-  // The kernel lists the lowest first.
+  // The kernel lists the lowest descriptor first.
   any_of_process(raw_syscall(SYS_getpid), [&](int, const char*, int fd) {
     if (!is_own_descriptor(fd) && leaves(leaving, fd)) tell_of_closed(w, leaving, fd);
     return false;
@@ -278,7 +278,7 @@ void look_before(const dmt::Layout& w, int directory, const char* path, Before& 
 void removed(dmt::Layout& w, int directory, const char* path, const Before& file) noexcept {
   if (!file.is_known) return;
   tell_of_links(w, file);
-  tell_of_last_name(w, file);  // as Linux: before the directory hears of the name
+  tell_of_last_name(w, file);  // as Linux: before the event of the directory
   tell_of_name(w, directory, path, IN_DELETE | kind_of(file.status));
 }
 
@@ -288,7 +288,7 @@ void moved(dmt::Layout& w, const Name& from, const Name& to, const Before& file,
   const bool replaces = target.is_known && !exchanged;
   const bool is_same = target.is_known && target.status.st_dev == file.status.st_dev &&
                        target.status.st_ino == file.status.st_ino;
-  if (is_same) return;  // two names of one file: nothing was done
+  if (is_same) return;  // two names of one file: the call changed nothing
   tell_of_move(w, from, to, file, replaces ? &target : nullptr);
   if (exchanged && target.is_known) tell_of_move(w, to, from, target, nullptr);
   if (replaces) tell_of_last_name(w, target);

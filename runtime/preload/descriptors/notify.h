@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Calls of the server's processes that open, read, change or close a file report it here, at a
-// turn; the watches of inotify (dmt/inotify.h) hear of it.
+// Calls that open, read, change or close a file report it through these functions at a turn. The
+// reports reach the inotify watches (dmt/inotify.h).
 //
-// A call that takes no turn (a plain read; in serial mode a plain write, too) takes one behind it
-// for its report, if some watch asked for the event when the thread's last operation ended
-// (ThreadBlock::watched_events): whether it does so is a function of the turns in both modes.
+// A call that takes no turn (a plain read; in serial mode also a plain write) takes one after the
+// call for its report. It does so if a watch requested the event when the thread's last operation
+// ended (ThreadBlock::watched_events), so the decision is a function of the turns in both modes.
 //
-// Threads: REQUIRES the turn, but for what says that it takes one.  Nothing here touches errno.
+// Threads: REQUIRES the turn, except where a function takes one. These functions do not touch
+// errno.
 //
-// Where the replica has no watch that asks for an event, its report is one load and compare.
+// When no watch of the replica requests an event, its report costs one load and one compare.
 //
-// An event by descriptor has the name that the descriptor's link has now.  It is no part of what a
-// process may do that has a seccomp filter: such a process reports names only.
+// An event reported by descriptor carries the name that the descriptor's link has now. A process
+// with a seccomp filter may be forbidden to read the link, so it reports only events that have a
+// name.
 
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -35,14 +37,15 @@ void tell_of_descriptor(dmt::Layout& w, int fd, std::uint32_t events) noexcept;
 inline void by_descriptor(dmt::Layout& w, int fd, std::uint32_t events) noexcept {
   if (wants(w, events)) tell_of_descriptor(w, fd, events);
 }
-// The plain descriptor `fd` was opened with `flags`; `is_new`: the call has made the file.
+// Reports that the plain descriptor `fd` was opened with `flags`; `is_new`: the call created the
+// file.
 void tell_of_opening(dmt::Layout& w, int fd, int flags, bool is_new) noexcept;
 inline void opened(dmt::Layout& w, int fd, int flags, bool is_new) noexcept {
   if (wants(w, IN_ALL_EVENTS)) tell_of_opening(w, fd, flags, is_new);
 }
 
-// Descriptors that are closed, one after the other: all of [first, last], or those of them that
-// exec closes.  Before they are.
+// Descriptors that are about to be closed, in order: all of [first, last], or only those that exec
+// closes.
 struct Leaving {
   int first, last;
   bool on_exec = false;
@@ -54,12 +57,13 @@ inline void closing(dmt::Layout& w, const Leaving& leaving) noexcept {
 
 // --- names ---------------------------------------------------------------------------------------
 
-// The name `path` came into its directory (IN_CREATE), perhaps with IN_ISDIR.
+// Reports a new name `path` in its directory (IN_CREATE), perhaps with IN_ISDIR.
 void tell_of_name(dmt::Layout& w, int directory, const char* path, std::uint32_t event) noexcept;
 inline void made(dmt::Layout& w, int directory, const char* path, std::uint32_t kind = 0) noexcept {
   if (wants(w, IN_CREATE)) tell_of_name(w, directory, path, IN_CREATE | kind);
 }
-// The file at `path`; flags: AT_SYMLINK_NOFOLLOW.  No path: `directory` is the descriptor.
+// Reports events of the file at `path`; flags: AT_SYMLINK_NOFOLLOW. Null path: of the descriptor
+// `directory`.
 void tell_of_place(dmt::Layout& w, int directory, const char* path, int flags,
                    std::uint32_t events) noexcept;
 inline void by_place(dmt::Layout& w, int directory, const char* path, int flags,
@@ -67,22 +71,22 @@ inline void by_place(dmt::Layout& w, int directory, const char* path, int flags,
   if (wants(w, events)) tell_of_place(w, directory, path, flags, events);
 }
 
-// A file as it was before its name went.
+// The status of a file before its name was removed.
 struct Before {
   bool is_known = false;
   struct stat status {};
 };
-// .. of nothing, where no watch asks for anything.
+// Fills `out`; leaves it unknown when no watch requests any event.
 void look_before(const dmt::Layout& w, int directory, const char* path, Before& out) noexcept;
 void removed(dmt::Layout& w, int directory, const char* path, const Before& file) noexcept;
-// `from` was moved to `to`, which replaced `target`, or changed places with it.
+// Reports that `from` was moved to `to` and replaced `target`, or was exchanged with it.
 struct Name {
   int directory;
   const char* path;
 };
 void moved(dmt::Layout& w, const Name& from, const Name& to, const Before& file,
            const Before& target, bool exchanged) noexcept;
-// The file has got another name.
+// Reports that the file has another name.
 void linked(dmt::Layout& w, const Name& from, int flags, const Name& to) noexcept;
 
 // --- calls that take no turn ---------------------------------------------------------------------
@@ -90,7 +94,7 @@ void linked(dmt::Layout& w, const Name& from, int flags, const Name& to) noexcep
 inline bool wants_later(std::uint32_t events) noexcept {
   return (self.watched_events & events) != 0;
 }
-// Each takes a turn when it reports.
+// Takes a turn for the report.
 void report_later(Op op, int fd, std::uint32_t events) noexcept;
 void report_place_later(Op op, int directory, const char* path, int flags,
                         std::uint32_t events) noexcept;

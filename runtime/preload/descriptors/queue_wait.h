@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How calls on the kernel's queues and semaphores wait: the kernel is asked again and again without
-// waiting, and the schedule waits in between (rule 3).
+// Waits of calls on the kernel's queues and semaphores: a call repeats a non-blocking kernel call
+// and waits in the schedule between attempts (rule 3).
 //
 // Threads: REQUIRES the turn.
 
@@ -12,15 +12,15 @@
 namespace crane {
 
 struct QueueWait {
-  int busy;  // what the kernel says when the call would wait
-  int late;  // what the caller is told when the deadline passes
+  int busy;  // the kernel's error when the call would wait
+  int late;  // the caller's error when the deadline passes
   std::int64_t deadline_ns;
   bool may_wait = true;
   bool restarts = kNeverRestarts;
 };
 
-// Repeats `attempt` until it says something else than -`busy`, or may not wait.  An object that is
-// gone when the wait is over is -EIDRM.
+// Repeats `attempt` until it returns something else than -`busy`, or may not wait. -EIDRM: the
+// object no longer exists after the wait.
 template <typename Attempt>
 long until_done(Turn& turn, std::uint64_t object, const QueueWait& wait, Attempt attempt) noexcept {
   bool waited = false;

@@ -19,7 +19,7 @@ namespace crane {
 namespace {
 
 constexpr long kLookNs = 50'000'000;
-// What the kernel writes at once (MAX_RW_COUNT).
+// The most that the kernel writes in one call (MAX_RW_COUNT).
 constexpr std::size_t kAtOnceMax = 0x7ffff000;
 
 bool waits_for_room() noexcept {
@@ -33,7 +33,8 @@ bool lies_on_disk(int fd) noexcept {
          raw_syscall(SYS_fstatfs, fd, &system) == 0 && system.f_type != TMPFS_MAGIC;
 }
 
-// Beyond its limit a program gets SIGXFSZ, which it did not get for what was cut short.
+// Writing the rest of a shortened write beyond the limit would raise SIGXFSZ, which the first write
+// did not.
 bool has_limit() noexcept {
   struct rlimit limit {};
   return raw_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, nullptr, &limit) != 0 ||
@@ -46,7 +47,7 @@ std::size_t bytes_of(const Written& w) noexcept {
   return std::min(sum, kAtOnceMax);
 }
 
-// The first piece behind `done` bytes.
+// The part of the first incomplete buffer after `done` bytes.
 struct iovec piece_at(const Written& w, std::size_t done) noexcept {
   for (int i = 0; i < w.count; ++i) {
     const std::size_t size = w.v[i].iov_len;
@@ -63,7 +64,7 @@ RoomWait::~RoomWait() {
   without_turn().scheduler.wait_for_room.fetch_sub(1, std::memory_order_relaxed);
   without_turn().slots[self.slot].in_operation.store(in_operation_, std::memory_order_relaxed);
   Message() << "process " << without_turn().processes[self.process].pid
-            << ": there is room: it goes on";
+            << ": there is room again: it continues";
 }
 
 bool RoomWait::again(int error, int fd) noexcept {
@@ -72,7 +73,7 @@ bool RoomWait::again(int error, int fd) noexcept {
     if (!waits_for_room() || (fd >= 0 && !lies_on_disk(fd))) return false;
     waits_ = true;
     without_turn().scheduler.wait_for_room.fetch_add(1, std::memory_order_relaxed);
-    // As a thread within Crane: nothing is gained by preempting it (stall.h).
+    // Counts as inside Crane: preempting a thread that waits for room gains nothing (stall.h).
     in_operation_ =
         without_turn().slots[self.slot].in_operation.exchange(1, std::memory_order_relaxed);
     Message() << "process " << without_turn().processes[self.process].pid

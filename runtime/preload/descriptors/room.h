@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// File systems without room (ENOSPC, EDQUOT).  Each replica has one of its own, or all write to one
-// at unlike moments: a server that is told of it answers otherwise than the others, and its state
-// is another one.  In a group a call that finds no room therefore waits until there is some, as the
-// log does (STORE-T6); status says so, and the lead goes to a replica whose server is further.
-// Without a node (crane-solo) the server is told, as natively.
+// File systems without room (ENOSPC, EDQUOT). Each replica has its own file system, or all write to
+// one at different moments, so one server might get an error that the others do not get, and its
+// state would diverge. In a group, a call that finds no room therefore waits until there is some,
+// as the log does (STORE-T6). `status` shows the wait, and the lead moves to a replica whose server
+// is further ahead. Without a node (crane-solo) the server gets the error, as natively.
 //
-// INVARIANT ROOM-4  In a group no server is told that the file system of a regular file or a name
-//                   has no room, and a write is not cut short by it.
+// INVARIANT ROOM-4  In a group, no server gets an error because the file system of a regular file
+//     or a name has no room, and no write is cut short for that reason.
 //
-// A tmpfs is as full on all replicas: what is written there fails as natively.  Not covered are
-// what libc's own streams write by themselves, writes by a mapping, and extended attributes.
+// A tmpfs is equally full on all replicas, so writes to it fail as natively. Not covered: data that
+// libc's own streams write, writes through a mapping, and extended attributes.
 //
 // Threads: the caller has the turn, or in serial mode has it between its operations.
 
@@ -28,16 +28,16 @@ class RoomWait {
   RoomWait(const RoomWait&) = delete;
   RoomWait& operator=(const RoomWait&) = delete;
 
-  // Whether a call that failed with this error is to be made again; sleeps before.  `fd`: what it
-  // writes to, or -1 for a name.
+  // Returns whether to repeat a call that failed with this error; sleeps first. `fd`: the file that
+  // the call writes to, or -1 for a name.
   bool again(int error, int fd = -1) noexcept;
 
  private:
   bool waits_ = false;
-  std::uint32_t in_operation_ = 0;  // of the own slot, before
+  std::uint32_t in_operation_ = 0;  // previous value of the own slot
 };
 
-// A call of libc's form that makes or changes a name.
+// Repeats a call of libc's form that creates or changes a name until there is room.
 template <typename Call>
 auto with_room(Call call, int fd = -1) noexcept {
   RoomWait room;
@@ -45,7 +45,7 @@ auto with_room(Call call, int fd = -1) noexcept {
   while (result < 0 && room.again(errno, fd)) result = call();
   return result;
 }
-// A system call: negative errors.
+// The same for a system call, which returns negative errors.
 template <typename Call>
 long with_room_raw(Call call, int fd = -1) noexcept {
   RoomWait room;
@@ -54,7 +54,7 @@ long with_room_raw(Call call, int fd = -1) noexcept {
   return result;
 }
 
-// The arguments of a write: `count` buffers at `v` go to `fd` at offset `at`; -1: its position.
+// The arguments of a write: `count` buffers at `v` go to `fd` at offset `at`; -1: at its position.
 struct Written {
   int fd;
   const struct iovec* v;
@@ -62,7 +62,7 @@ struct Written {
   off64_t at = -1;
   int flags = 0;
 };
-// `done` bytes of it are written: the rest, where the kernel stopped for want of room.
+// Writes the rest after `done` bytes when the kernel stopped for lack of room. Returns the total.
 ssize_t write_rest(const Written& w, ssize_t done) noexcept;
 
 template <typename Call>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fsync and its kin: natively the other threads run while one waits for the disk.
+// fsync and similar calls. Natively the other threads run while one thread waits for the disk.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -15,10 +15,10 @@ namespace {
 constexpr int kFlushesMax = 64;
 constexpr int kNoDescriptor = -1;
 
-// One more than the descriptor that a thread flushes; 0 = free.  Set with the turn, cleared
-// without; who closes a descriptor sleeps on it.
+// One more than the descriptor that a thread flushes; 0 = free. Set with the turn, cleared without.
+// A thread that closes the descriptor sleeps on it.
 constinit std::atomic<std::uint32_t> flushed[kFlushesMax] = {};
-// Set by this process' first mark: most programs have none to look for.
+// Set by the first mark of this process: most programs never flush.
 constinit std::atomic<bool> has_flushed{false};
 
 std::atomic<std::uint32_t>* mark(int fd) noexcept {
@@ -36,15 +36,16 @@ void clear(std::atomic<std::uint32_t>& one) noexcept {
   futex_wake(&one, 1);
 }
 
-// `call` without the turn.  FLUSH-1: when the table is full it comes first, which only takes
-// longer.  A descriptor below 0 needs no mark: nobody can close it.
+// Makes `call` without the turn (FLUSH-1). When the table is full, the call is made at the turn,
+// which only takes longer. A descriptor below 0 needs no mark, because no thread can close it.
 template <typename Call>
 int flush(Op op, int fd, Call call) noexcept {
   Turn turn(op, Turn::kCancellationPoint);
   std::atomic<std::uint32_t>* marked = fd >= 0 ? mark(fd) : nullptr;
   const bool at_turn = fd >= 0 && marked == nullptr;
   long result = at_turn ? call() : 0;
-  // A profile may name these calls for agreed detachment (DESIGN D3b, rule 4): then nobody waits.
+  // A profile may select these calls for agreed detachment (DESIGN D3b, rule 4); then no thread
+  // waits.
   if ((without_turn().header.configuration.detached_calls & dmt::kDetachSync) != 0) {
     turn.detach();
   } else {

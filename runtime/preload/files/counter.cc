@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kEventMax = UINT64_MAX - 1;
 
-// The lowest of the pending signals of `mask`, taken off; 0 = none.
+// Takes the lowest pending signal of `mask`; 0 = none.
 int take(dmt::Layout& w, std::uint64_t mask, struct signalfd_siginfo& out) noexcept {
   dmt::SignalInfo sent{};
   const int signo = dmt::take_signal_of(w, own_slot(), mask, sent);
@@ -47,8 +47,8 @@ ssize_t read_count(Turn& turn, int fd, std::uint32_t file, const Buffers& buffer
   const std::uint64_t given = c.semaphore ? 1 : c.count;
   c.count -= given;
   Cursor(buffers).scatter(&given, sizeof given);
-  dmt::refresh_readiness(turn.w, file, c.count == 0);  // an edge for who writes
-  // Writers that wait for room to add learn of it.
+  dmt::refresh_readiness(turn.w, file, c.count == 0);  // an edge for writers
+  // Wakes writers that wait for room to add.
   dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
   return sizeof given;
 }
@@ -101,7 +101,7 @@ ssize_t read_random(Turn&, int, std::uint32_t, const Buffers& buffers) noexcept 
   return static_cast<ssize_t>(buffers.total);
 }
 
-// What is written to the random devices would only stir the kernel's.
+// Writes to the random devices would only stir the kernel's generator.
 ssize_t discard(Turn&, int, std::uint32_t, const Buffers& buffers) noexcept {
   return static_cast<ssize_t>(buffers.total);
 }

@@ -17,7 +17,7 @@
 namespace crane::fifo {
 namespace {
 
-// Those who wait in open: for a reader, and for a writer.
+// Objects of threads that wait in open, for a reader and for a writer.
 constexpr std::uint64_t kOpening = (1ull << 61) | (3ull << 56);
 constexpr std::uint64_t kLow = (1ull << 55) - 1;
 
@@ -42,15 +42,15 @@ void connect(dmt::Layout& w, std::uint32_t mine, std::uint32_t other) noexcept {
   dmt::refresh_readiness(w, other, true);
 }
 
-// A pipe that nobody of the schedule has open is a new one.  The kernel's may be an old one for a
-// while yet, with what was in it: a process that had it open and has ended goes when it goes.
+// A pipe that no thread of the schedule has open counts as new. The kernel's pipe may still exist
+// with its contents: it lasts as long as a process that had it open and is ending.
 void empty(int fd) noexcept {
   const Scratch<std::byte> bytes(4096);
   while (raw_syscall(SYS_read, fd, bytes.data(), bytes.size()) > 0) {
   }
 }
 
-// A reference to this end, which is made when nobody has it open.
+// Takes a reference to this end, and creates the end if no process has it open.
 std::uint32_t take_end(Turn& turn, int fd, std::uint64_t name, FileKind kind, bool nonblocking,
                        std::uint32_t other) noexcept {
   dmt::Layout& w = turn.w;
@@ -68,7 +68,7 @@ std::uint32_t take_end(Turn& turn, int fd, std::uint64_t name, FileKind kind, bo
   if (kind == FileKind::kPipeRead && other == 0) {
     empty(fd);
   } else if (kind == FileKind::kPipeRead) {
-    // What was written before a former reader went is still there (dmt/files.cc).
+    // Bytes written before a former reader closed are still there (dmt/files.cc).
     f.stream.bytes = w.files[other].stream.bytes;
     w.files[other].stream.bytes = 0;
   }
@@ -77,24 +77,24 @@ std::uint32_t take_end(Turn& turn, int fd, std::uint64_t name, FileKind kind, bo
   return file;
 }
 
-// A process outside would open the other end in vain.
+// Warns that a process outside the server cannot open the other end.
 void say_waiting(const char* path) noexcept {
   static bool said = false;
   if (!first_time(said)) return;
   Message() << "open: " << path << ": waits until a process of the server opens this FIFO's other"
-            << " end: processes outside are not seen; the server reads from them by a FIFO that it"
-            << " has not made, in a directory of --bind, opened by its whole path";
+            << " end: processes outside do not count; to read from one, the server must open"
+            << " a FIFO that it did not make, in a directory of --bind, by its whole path";
 }
 
-// 0 when somebody has opened the awaited end since.
+// Returns 0 when another thread has opened the awaited end.
 int await_opening(Turn& turn, std::uint64_t object) noexcept {
   const dmt::WakeReason why = turn.wait(object);
   if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kRestarts)) return -EINTR;
   return why == dmt::WakeReason::kInterrupted ? -EAGAIN : 0;
 }
 
-// The kernel's end; for writing there must be a reader, unless one is waited for.  Whether there is
-// one is ours to say: the kernel's may be of a process that has ended.
+// Opens the kernel's end. Opening for writing needs a reader, unless the call waits for one. Crane
+// decides whether there is one, because the kernel's reader may be a process that has ended.
 long open_in_kernel(Turn& turn, int directory, const char* path, int flags,
                     std::uint64_t name) noexcept {
   for (;;) {
@@ -110,9 +110,9 @@ long open_in_kernel(Turn& turn, int directory, const char* path, int flags,
   }
 }
 
-// --- of the host  --------------------------------------------------------------------------------
+// --- FIFOs of the host ---------------------------------------------------------------------------
 
-// Its writers are outside: the leader's node reads it.
+// Whether the writers are outside, so that the leader's node reads the FIFO.
 bool is_read_from_host(Turn& turn, const char* path, int access,
                        const struct stat& status) noexcept {
   const std::size_t size = std::strlen(path);
@@ -121,7 +121,7 @@ bool is_read_from_host(Turn& turn, const char* path, int access,
          !dmt::is_made_by_server(turn.w, status.st_dev, status.st_ino);
 }
 
-// The descriptor that gives its number: a pipe without a writer.
+// Opens a pipe without a writer, which provides the descriptor's number.
 long open_placeholder(int flags) noexcept {
   int ends[2];
   const int kept = flags & (O_CLOEXEC | O_NONBLOCK);
@@ -131,7 +131,7 @@ long open_placeholder(int flags) noexcept {
   return ends[0];
 }
 
-// Waits until a writer has written, or has gone: its opening alone is not seen.
+// Waits until a writer has written or closed; its open alone is not visible.
 int await_writer(Turn& turn, int fd, std::uint32_t file) noexcept {
   dmt::ConnectionState& c = turn.w.files[file].connection;
   while (c.connecting) {
@@ -164,8 +164,8 @@ int open_of_host(Turn& turn, const char* path, int flags) noexcept {
   return error;
 }
 
-// Opens both sides at once, as Linux allows.  The call waits for no other side, and the threads
-// that wait for one go on.
+// Opens both ends at once, as Linux allows. The call does not wait, and threads that wait for one
+// of the ends continue.
 int open_both(Turn& turn, int directory, const char* path, int flags,
               const struct stat& status) noexcept {
   const int follow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
@@ -175,7 +175,7 @@ int open_both(Turn& turn, int directory, const char* path, int flags,
   raw_syscall(SYS_fcntl, fd, F_SETPIPE_SZ, stream::kPipeKernelBytes);
   const bool nonblocking = (flags & O_NONBLOCK) != 0;
   const int number = static_cast<int>(fd);
-  if (!nonblocking) raw_syscall(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);  // empty() waits not
+  if (!nonblocking) raw_syscall(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);  // for empty()
   const std::uint32_t reads = take_end(turn, number, name, FileKind::kPipeRead, nonblocking,
                                        end_of(turn.w, name, FileKind::kPipeWrite));
   if (!nonblocking) raw_syscall(SYS_fcntl, fd, F_SETFL, flags);
@@ -200,7 +200,7 @@ int open_both(Turn& turn, int directory, const char* path, int flags,
 
 bool may_be(const char* path, int flags) noexcept {
   if (path == nullptr || (flags & (O_PATH | O_DIRECTORY)) != 0) return false;
-  // Descriptors by their names are what they are.
+  // /dev/fd/N and the like are not FIFOs to open.
   return !begins_with(path, "/dev/") && !begins_with(path, "/proc/");
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Pipes with a name (mkfifo).  All who have a FIFO open for reading share one end of a pipe as
-// stream.h knows it, all who have it open for writing the other; so O_NONBLOCK is that of the first
-// who opened the end.  Opening blocks until the other end is opened, as POSIX says.
+// Named pipes (mkfifo). All descriptors that have a FIFO open for reading share one end of a pipe
+// (stream.h), and all that have it open for writing share the other. So O_NONBLOCK of an end is
+// that of its first opener. Opening blocks until the other end is opened, as in POSIX.
 //
-// A FIFO that the server has not made, in a directory of --bind, is one of the host: whom the
-// server reads there is outside, and the leader's node opens it (dmt/outbound.h).  Its bytes are
-// those of a connection, dmt::is_host_fifo().
+// A FIFO in a directory of --bind that the server did not make belongs to the host. The writers are
+// outside the server, and the leader's node opens it (dmt/outbound.h). Its bytes are those of a
+// connection, dmt::is_host_fifo().
 //
 // Threads: REQUIRES the turn.
 
@@ -16,20 +16,20 @@
 
 namespace crane::fifo {
 
-// Whether there can be a FIFO at all.
+// Whether the path may be a FIFO.
 bool may_be(const char* path, int flags) noexcept;
-// Whether the kernel's open of one would wait for nothing and change nothing: then is_one() says it
-// of what is open, which needs no second look at the path.
+// Whether the kernel's open of a FIFO would neither wait nor change anything. Then is_one() checks
+// the open descriptor, which saves a second look at the path.
 bool opens_at_once(int flags) noexcept;
 bool is_one(int fd, struct stat& status) noexcept;
-// Whether open(2) would find a FIFO there, and which.  REQUIRES: may_be.
+// Whether open(2) would find a FIFO at the path; fills in its status. REQUIRES: may_be.
 bool find(int directory, const char* path, int flags, struct stat& status) noexcept;
 
-// A descriptor or a negative error number.
+// Returns a descriptor or a negative error number.
 int open(Turn& turn, int directory, const char* path, int flags,
          const struct stat& status) noexcept;
 
-// Of one of the host.
+// Reads from a FIFO of the host.
 ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept;
 
 }  // namespace crane::fifo

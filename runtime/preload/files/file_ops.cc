@@ -53,7 +53,8 @@ ssize_t both_write(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noe
   return stream::write(turn, fd, turn.w.files[file].both.writes, b);
 }
 
-// Of what the kernel never sees: the buffers are the program's to read or write, or EFAULT.
+// The kernel never sees these buffers, so the check that the program may access them (EFAULT) is
+// here.
 template <auto kRead>
 ssize_t checked_read(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept {
   return are_there(b, is_writable) ? kRead(turn, fd, file, b) : -EFAULT;
@@ -80,7 +81,7 @@ std::int64_t datagram_bytes(const dmt::Layout& w, std::uint32_t file) noexcept {
   return w.files[file].datagram.first == 0 ? 0 : dmt::first_datagram(w, file).size;
 }
 
-// Of packets we count pages.
+// Packets are counted in pages, so the kernel must report their bytes.
 std::int64_t stream_bytes(const dmt::Layout& w, std::uint32_t file) noexcept {
   const dmt::StreamState& s = w.files[file].stream;
   return s.packets ? kKernelKnows : static_cast<std::int64_t>(s.bytes);
@@ -96,7 +97,7 @@ std::int64_t event_bytes(const dmt::Layout& w, std::uint32_t file) noexcept {
 
 // --- open again ----------------------------------------------------------------------------------
 
-// For the same end or the other one; O_NONBLOCK is that of the end.
+// Opens the same end or the other one; O_NONBLOCK belongs to the end.
 int open_pipe_again(Turn& turn, int fd, const char* path, int flags) noexcept {
   std::uint32_t file = bound_file(fd);
   const bool reads = (flags & O_ACCMODE) == O_RDONLY;
@@ -158,7 +159,7 @@ constexpr FileOps kFiles[] = {
     {FileKind::kInotify, checked_read<notify::read_events>, refuse<EBADF>, event_bytes, &kNoSocket,
      kAnonymous},
 };
-static_assert(dmt::has_row_for_each_kind(kFiles), "a kind of file has no row, or not at its place");
+static_assert(dmt::has_row_for_each_kind(kFiles), "a kind of file has no row, or a misplaced one");
 
 constexpr FileOps kFifoOfHost = {FileKind::kConnection, fifo::read, refuse<EBADF>,
                                  connection_bytes,      &kNoSocket, kPipe};

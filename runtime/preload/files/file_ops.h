@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the calls on bound descriptors do, by kind of file: Linux' file_operations.  A kind has its
-// row here and one in dmt/file_kinds.cc.
+// The operations on bound descriptors by kind of file, as Linux' file_operations. Each kind has a
+// row in this table and one in dmt/file_kinds.cc.
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
 
@@ -22,15 +22,15 @@ struct FileOps {
   // FIONREAD: bytes, or kKernelKnows.
   std::int64_t (*unread)(const dmt::Layout& w, std::uint32_t file) noexcept;
   const SocketOps* socket;
-  mode_t mode;  // what fstat says
-  // open(2) of /dev/fd/N, which `path` names.
+  mode_t mode;  // returned by fstat
+  // open(2) of /dev/fd/N, which is `path`.
   int (*open_again)(Turn& turn, int fd, const char* path, int flags) noexcept = refuse<ENXIO>;
-  // The flags of F_SETFL that are the kernel's, too.
+  // The flags of F_SETFL that the kernel gets, too.
   long kernel_flags = O_NONBLOCK;
-  // The placeholder is the listener's, and so are the kernel's flags.
+  // The descriptor is a duplicate of its listener's placeholder and shares the kernel's flags.
   bool shares_placeholder = false;
-  dev_t device = 0;               // what fstat says
-  bool ignores_position = false;  // reads at a position are reads
+  dev_t device = 0;               // returned by fstat
+  bool ignores_position = false;  // a read at a position is a plain read
 };
 
 const FileOps& ops_of(const FileRecord& f) noexcept;

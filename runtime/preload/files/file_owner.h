@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// O_ASYNC and whom it tells: F_SETOWN and its kin, FIOASYNC.  The kernel is never asked for a
-// signal: it would come at no turn (dmt/file_owners.h sends it).
+// O_ASYNC and the process that it signals: F_SETOWN and similar, FIOASYNC. The kernel is never set
+// to send the signal, because it would do so outside a turn (dmt/file_owners.h sends it).
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
 
@@ -11,11 +11,11 @@ namespace crane::file_owner {
 
 inline constexpr int kNotOfOwner = INT_MIN;
 
-// A command of fcntl, or kNotOfOwner.
+// Handles a command of fcntl, or returns kNotOfOwner.
 int control(Turn& turn, FileRecord& f, int command, long x) noexcept;
-// A command of ioctl, or kNotOfOwner.
+// Handles a command of ioctl, or returns kNotOfOwner.
 int device_control(Turn& turn, FileRecord& f, int fd, unsigned long command, long x) noexcept;
-// O_ASYNC among the flags of F_SETFL.  As Linux, which leaves it out of kinds that tell nothing.
+// Sets O_ASYNC for F_SETFL. As Linux, it ignores kinds of files that send no signal.
 void set_told(FileRecord& f, int fd, bool on) noexcept;
 
 }  // namespace crane::file_owner

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Opening files by name, shared by open, creat, fopen, opendir and the makers of temporary files.
+// Opens files by name for open, creat, fopen, opendir and the functions that make temporary files.
 //
 // Threads: REQUIRES the turn.  Results: a descriptor or a negative error number (fd.h).
 
@@ -9,12 +9,12 @@
 namespace crane {
 
 int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode) noexcept;
-// openat2: `how` is the program's, of `size` bytes.  The kernel resolves the name.
+// openat2: `how` is the program's structure of `size` bytes. The kernel resolves the name.
 int open_how(Turn& turn, int directory, const char* path, const void* how,
              std::size_t size) noexcept;
 
-// Fills the six X before the last `suffix` characters from virtual randomness until `attempt(path)`
-// gives something else than -EEXIST.
+// Fills the six X before the last `suffix` characters with virtual randomness until `attempt(path)`
+// returns something else than -EEXIST.
 template <typename Attempt>
 int with_fresh_name(char* path, int suffix, Attempt attempt) noexcept;
 bool has_name_pattern(const char* path, int suffix, char*& pattern) noexcept;

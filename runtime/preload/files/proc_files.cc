@@ -25,7 +25,7 @@ constexpr std::uint64_t kMachinePages = 1 << 20;  // as sysconf(_SC_PHYS_PAGES)
 constexpr std::uint64_t kProcessPages = 1 << 14, kResidentPages = 1 << 12, kSharedPages = 1 << 10;
 constexpr std::int64_t kTicksPerSecond = 100;
 
-// Whose file is read: a process of the server's; for files of the machine the calling one.
+// The process of the server that the file describes; for files of the machine, the calling process.
 struct Subject {
   const dmt::Layout& w;
   std::uint32_t pid;
@@ -36,7 +36,7 @@ std::uint64_t uptime_ticks(const dmt::Layout& w) noexcept {
   return static_cast<std::uint64_t>(w.scheduler.now_ns / (kNsPerSecond / kTicksPerSecond));
 }
 
-// The process' name, which it gave itself.
+// Writes the name that the process gave itself.
 void write_name(const Subject& of, ProcText& out) noexcept {
   char name[20] = "";
   const long fd =
@@ -44,7 +44,7 @@ void write_name(const Subject& of, ProcText& out) noexcept {
   if (fd < 0) return;
   const long got = raw_syscall(SYS_read, fd, name, sizeof name - 1);
   raw_syscall(SYS_close, fd);
-  if (got > 0) name[got - 1] = '\0';  // its line ends there
+  if (got > 0) name[got - 1] = '\0';  // without the newline
   out << name;
 }
 
@@ -63,7 +63,7 @@ const char* state_of(const Subject& of) noexcept {
   return p.stopped_by != 0 ? "T (stopped)" : "S (sleeping)";
 }
 
-// Its controlling terminal and the group in the foreground.
+// Writes the controlling terminal and its foreground group.
 void write_terminal(const Subject& of, ProcText& out) noexcept {
   const std::uint16_t terminal = of.w.processes[of.process].terminal;
   if (terminal == 0) {
@@ -82,7 +82,7 @@ void write_stat(const Subject& of, ProcText& out) noexcept {
   out << " " << parent_of(of) << " " << static_cast<std::uint64_t>(raw_syscall(SYS_getpgid, of.pid))
       << " " << static_cast<std::uint64_t>(raw_syscall(SYS_getsid, of.pid));
   write_terminal(of, out);
-  // Flags, faults, processor time: none.  One thread, began with the machine.
+  // Flags, faults and processor time are 0. One thread, started with the machine.
   out << " 0 0 0 0 0 0 0 0 0 20 0 1 0 0 " << kProcessPages * kPage << " " << kResidentPages
       << " 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
 }
@@ -142,7 +142,7 @@ void write_load(const Subject&, ProcText& out) noexcept { out << "0.00 0.00 0.00
 
 constexpr std::size_t kUuidBytes = 16;
 
-// As RFC 4122 writes a random one.
+// As RFC 4122 formats a random UUID.
 void write_uuid(unsigned char (&bytes)[kUuidBytes], ProcText& out) noexcept {
   static constexpr char kDigits[] = "0123456789abcdef";
   bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x40);
@@ -169,7 +169,7 @@ void write_processors(const Subject&, ProcText& out) noexcept {
   }
 }
 
-// The machine's name for itself: one for each start of the group.
+// Writes the machine's boot identifier, one per start of the group.
 void write_boot_id(const Subject&, ProcText& out) noexcept {
   unsigned char bytes[kUuidBytes];
   agreed_bytes(bytes);
@@ -182,10 +182,10 @@ void write_random_uuid(const Subject&, ProcText& out) noexcept {
   write_uuid(bytes, out);
 }
 
-// --- which file is written how  ------------------------------------------------------------------
+// --- the files, and how each is written ----------------------------------------------------------
 
-// Exactly one of three: a text that never changes, what is written anew at each opening, or the
-// kernel's text without what is the replica's own.
+// Exactly one of three is set: a constant text, a function that writes the text at each opening, or
+// a function that rewrites the kernel's text without the replica's own values.
 struct ProcFile {
   const char* name;
   const char* text;
@@ -202,7 +202,7 @@ constexpr ProcFile rewritten(const char* name, long (*rewrite)(const char*, Proc
   return {name, nullptr, nullptr, rewrite};
 }
 
-// Of a process of the server's.
+// Files of a process of the server.
 constexpr ProcFile kOfProcess[] = {
     written("stat", write_stat),
     written("statm", write_statm),
@@ -219,7 +219,7 @@ constexpr ProcFile kOfProcess[] = {
     constant("timerslack_ns", "50000\n"),
 };
 
-// Of any process, also one that is none of the server's.
+// Files of any process, also outside the server.
 constexpr ProcFile kOfAnyProcess[] = {
     constant("cgroup", "0::/\n"),
     rewritten("maps", write_maps),
@@ -231,7 +231,7 @@ constexpr ProcFile kOfAnyProcess[] = {
 constexpr char kNoPressure[] = "some " CRANE_NO_PRESSURE "full " CRANE_NO_PRESSURE;
 #undef CRANE_NO_PRESSURE
 
-// Of the machine, or of its network, whose sockets are none of the server's.
+// Files of the machine, or of its network, which has none of the server's sockets.
 constexpr ProcFile kOfMachine[] = {
     written("meminfo", write_meminfo),
     written("stat", write_machine_stat),
@@ -284,12 +284,12 @@ const ProcFile* find(const ProcFile (&table)[n], const char* name) noexcept {
   return nullptr;
 }
 
-// What is behind the beginning `text` of `path`, or null.
+// Returns the part of `path` after the prefix `text`, or null.
 const char* behind(const char* path, const char* text) noexcept {
   return begins_with(path, text) ? path + std::strlen(text) : nullptr;
 }
 
-// What follows the name of a process, and which; null: there is none.
+// Returns the part after the name of a process, and the process; null: there is none.
 const char* behind_process(const char* path, std::uint32_t& pid) noexcept {
   pid = own_pid();
   for (const char* self_name : {"self/", "thread-self/"}) {
@@ -306,7 +306,7 @@ constexpr ProcFile kCounter = constant("counter", "0\n");
 const ProcFile* find_of_process(const char* name, Subject& of) noexcept {
   if (const ProcFile* const file = find(kOfAnyProcess, name)) return file;
   if (behind(name, "fdinfo/") != nullptr) return &kFdinfo;
-  // The network of all its processes is the machine's.
+  // The network files of all the server's processes are the machine's.
   if (behind(name, "net/") != nullptr) return find(kOfMachine, name);
   of.process = of.pid == own_pid() ? self.process : dmt::find_process(of.w, of.pid);
   return of.process != dmt::kNoProcess ? find(kOfProcess, name) : nullptr;
@@ -343,7 +343,7 @@ long open_proc_file(Turn& turn, const char* path, int flags) noexcept {
   if (sort == SysFile::kHidden) return -ENOENT;
   Subject of{turn.w, 0, self.process};
   const ProcFile* const file = sort == SysFile::kCounter ? &kCounter : find_file(path, of);
-  // What this kernel lacks, or the program may not read, is the kernel's to say.
+  // If this kernel lacks the file, or the program may not read it, the kernel returns the error.
   if (file == nullptr || raw_syscall(SYS_access, path, R_OK) < 0) return kNotOurs;
   return write_file(of, *file, path, flags);
 }

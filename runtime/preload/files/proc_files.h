@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a program reads below /proc of itself and of its machine: its memory, its processor time,
-// the load.  The kernel's answers are each replica's own, so these files are written again at each
-// opening, as the constant machine of wrap_host.cc would tell them, and a process of a constant
-// size.
+// Files below /proc about the program and its machine: memory, processor time, load. The kernel's
+// values differ between replicas. So each opening gets a new file that describes the constant
+// machine of wrap_host.cc and a process of a constant size.
 //
 // Threads: REQUIRES the turn.
 
@@ -11,7 +10,7 @@
 
 namespace crane {
 
-// A descriptor of the file that stands for `path`, the kernel's -errno, or kNotOurs.
+// Returns a descriptor of the file that replaces `path`, the kernel's -errno, or kNotOurs.
 inline constexpr long kNotOurs = 1L << 40;
 long open_proc_file(Turn& turn, const char* path, int flags) noexcept;
 

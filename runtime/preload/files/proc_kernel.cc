@@ -9,7 +9,8 @@
 namespace crane {
 namespace {
 
-// The word at `at`, which is moved behind it: ends with a zero; empty at the end of the line.
+// Returns the next word from `at`, ended with a zero, and advances `at`; empty at the end of the
+// line.
 char* take_word(char*& at) noexcept {
   while (*at == ' ') ++at;
   char* const word = at;
@@ -18,7 +19,7 @@ char* take_word(char*& at) noexcept {
   return word;
 }
 
-// The options without those that have a value: sizes, and places in the machine's file systems.
+// Writes the options that have no value: values are sizes and places in the machine's file systems.
 void put_options(char* options, ProcText& out) noexcept {
   const char* between = "";
   for (char* at = options; at != nullptr;) {
@@ -32,9 +33,9 @@ void put_options(char* options, ProcText& out) noexcept {
   }
 }
 
-constexpr std::size_t kMountsMax = 512;  // those behind have the number 0
+constexpr std::size_t kMountsMax = 512;  // mounts after these get the number 0
 
-// What the kernel calls the mounts of a file, in its order.
+// The kernel's numbers of a file's mounts, in its order.
 struct MountNames {
   std::uint32_t ids[kMountsMax];
   std::uint64_t devices[kMountsMax];

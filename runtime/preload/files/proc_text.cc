@@ -90,7 +90,7 @@ char* ProcLines::next() noexcept {
     }
     if ((at_ > 0 || end_ < kLineMax) && fill()) continue;
     if (at_ == end_) return nullptr;
-    // The last one, or one that is too long, whose rest is taken for another.
+    // The last line, or a line that is too long; the rest of a long line becomes another line.
     char* const rest = text_ + at_;
     text_[end_] = '\0';
     at_ = end_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The text of a file that stands for one of the kernel's (proc_files.h): a memory file that is
-// written to as the text grows.
+// The text of a file that replaces one of the kernel's (proc_files.h), in a memory file that is
+// written as the text grows.
 //
-// Threads: the own thread only.  Nothing here touches errno.
+// Threads: the own thread only. These functions do not touch errno.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace crane {
 
 class ProcText {
  public:
-  // Begins an empty file, or remembers the kernel's error for finish().
+  // Creates an empty file, or stores the kernel's error for finish().
   void begin(const char* name, bool close_on_exec) noexcept;
 
   ProcText& operator<<(const char* text) noexcept;
   ProcText& operator<<(std::uint64_t value) noexcept;
   void put(const char* text, std::size_t size) noexcept;
 
-  // A descriptor of the file, to be read from its beginning, or the -errno of the first failure.
+  // Returns a descriptor at the beginning of the file, or the -errno of the first failure.
   long finish() noexcept;
 
  private:
@@ -29,15 +29,15 @@ class ProcText {
   char text_[kBytes];
   std::size_t size_ = 0;
   std::uint64_t written_ = 0;
-  long file_ = -1;  // or the -errno of what has failed
+  long file_ = -1;  // or the -errno of the first failure
 };
 
-// The lines of a file of the kernel's, each without its end; at most kLineMax bytes of one.
+// The lines of a kernel file without their newlines; a line has at most kLineMax bytes.
 class ProcLines {
  public:
-  // False when the kernel has no such file, or forbids it: error() says why.
+  // Returns false when the kernel has no such file or forbids access: error() returns the reason.
   bool open(const char* path) noexcept;
-  // The next line, which ends with a zero and may be changed; null at the end.
+  // Returns the next line, which ends with a zero and may be changed; null at the end.
   char* next() noexcept;
   void close() noexcept;
   long error() const noexcept { return file_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// POSIX asynchronous I/O: libc would start threads of its own that no schedule knows.  Here a
-// request is done when it is made, which POSIX allows; what asks for its state later (aio_error,
-// aio_return, aio_suspend, aio_cancel) is libc's and finds it done.
+// POSIX asynchronous I/O. libc would start threads that are not in the schedule. In Crane a request
+// is complete when the call returns, which POSIX allows. Queries of its state (aio_error,
+// aio_return, aio_suspend, aio_cancel) go to libc, which finds it complete.
 #include "dmt/base/log.h"
 #include "dmt/processes.h"
 #include "runtime/preload/descriptors/completion.h"
@@ -18,7 +18,7 @@ namespace crane {
 namespace wrap {
 namespace {
 
-// One layout, as off_t has 64 bits.
+// Both have one layout, because off_t has 64 bits.
 static_assert(sizeof(struct aiocb) == sizeof(struct aiocb64));
 struct aiocb* plain_form(struct aiocb64* c) noexcept {
   return reinterpret_cast<struct aiocb*>(c);
@@ -50,7 +50,7 @@ void* notify_by_thread(void* given) noexcept {
   return nullptr;
 }
 
-// One that is free.  When all are taken, threads have been started that have not run yet: they go
+// Claims a free notice. When all are taken, the threads that own them have not run yet; they run
 // first.
 Notice& claim_notice() noexcept {
   for (;;) {
@@ -84,7 +84,7 @@ int notify_done(Op op, const struct sigevent& e, int code) noexcept {
   if (e.sigev_notify == SIGEV_THREAD) wrap::start_notice(e);
   if (e.sigev_notify != SIGEV_SIGNAL) return 0;
   if (e.sigev_signo < 0 || e.sigev_signo > 64) return EINVAL;
-  // A request that was filled with zeros names signal 0, which the kernel sends nobody.
+  // A zeroed request names signal 0, for which the kernel sends nothing.
   if (e.sigev_signo == 0) return 0;
   Turn turn(op);
   dmt::send_signal(turn.w, self.process, e.sigev_signo,
@@ -113,7 +113,7 @@ long perform(const struct aiocb& c, Request what) noexcept {
   return -EINVAL;
 }
 
-// False when the request cannot be taken at all (errno).
+// Returns false when the request cannot be accepted (errno).
 bool request(Op op, struct aiocb* c, Request what) noexcept {
   Turn turn(op);
   const bool transfers = what == Request::kRead || what == Request::kWrite;
@@ -133,7 +133,7 @@ bool request(Op op, struct aiocb* c, Request what) noexcept {
 int one(Op op, struct aiocb* c, Request what) noexcept {
   if (!request(op, c, what)) return -1;
   if (const int error = notify_done(op, c->aio_sigevent, SI_ASYNCIO); error != 0) {
-    c->__error_code = error;  // as libc, of a request that was done
+    c->__error_code = error;  // as libc sets it for a completed request
     c->__return_value = -1;
   }
   return 0;
@@ -145,7 +145,7 @@ int aio_read(struct aiocb* c) { return one(Op::aio_read, c, Request::kRead); }
 int aio_write(struct aiocb* c) { return one(Op::aio_write, c, Request::kWrite); }
 int aio_fsync(int how, struct aiocb* c) {
   if (how != O_SYNC && how != O_DSYNC) return fail(EINVAL);
-  // As in libc, before the request is taken.
+  // As libc, before the request is accepted.
   if (is_plain(c->aio_fildes) && raw_syscall(SYS_fcntl, c->aio_fildes, F_GETFL) < 0) {
     return fail(EBADF);
   }

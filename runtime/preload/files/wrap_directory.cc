@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories: a listing (listing.h) is taken whole, at the turn of the first read, and its entries
-// have the numbers that stat gives them.
+// Directories: the first read takes the whole listing (listing.h) at its turn. The entries have the
+// numbers that stat returns.
 //
-// A DIR of ours is a mapping of its own with a magic word at its head; one that libc opened for a
-// thread without a slot, or before we were attached, stays libc's.
+// A DIR of ours is a separate mapping that begins with a magic word. A DIR that libc opened for a
+// thread without a slot, or before Crane was attached, stays libc's.
 #include <cstring>
 
 #include "dmt/base/assert.h"
@@ -30,14 +30,14 @@ struct OpenDirectory {
 static_assert(sizeof(OpenDirectory) <= kPage);
 static_assert(sizeof(struct dirent) == sizeof(struct dirent64));
 
-// malloc's own word lies before every block it gives, so none of libc's begins a page.
+// malloc puts a word before every block, so no block of libc's begins at a page.
 OpenDirectory* ours(DIR* d) noexcept {
   if (d == nullptr || reinterpret_cast<std::uintptr_t>(d) % kPage != 0) return nullptr;
   auto* const directory = reinterpret_cast<OpenDirectory*>(d);
   return directory->magic == kMagic ? directory : nullptr;
 }
 
-// An operation on one of ours, also when a thread without a slot asks.
+// Makes a call on a directory of ours, also for a thread without a slot.
 template <typename Call>
 auto at_directory(Op op, Call call) noexcept {
   if (InsideCrane::inside()) return call(nullptr);
@@ -46,7 +46,7 @@ auto at_directory(Op op, Call call) noexcept {
   return call(&turn);
 }
 
-// The next entry, null at the end; `error` otherwise.
+// Returns the next entry; null at the end, or on an error, which is in `error`.
 struct dirent64* next_entry(Turn* turn, OpenDirectory& d, int& error) noexcept {
   if (!d.listing.complete) {
     error = read_listing(d.listing, d.fd);
@@ -153,7 +153,7 @@ void rewinddir(DIR* d) {
   drop_listing(o->listing);
   raw_syscall(SYS_lseek, o->fd, 0, SEEK_SET);
 }
-// Positions are those of the sorted list.
+// A position is an index into the sorted list.
 void seekdir(DIR* d, long at) {
   OpenDirectory* const o = ours(d);
   if (o == nullptr) return real::seekdir(d, at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// epoll: wholly virtual; the kernel's epoll descriptor only gives the number.  Ready files come
+// epoll is wholly virtual; the kernel's epoll descriptor only provides a number. Files are returned
 // in the order in which they became ready by turn (D19, rule 21).
 #include <algorithm>
 
@@ -13,7 +13,7 @@
 namespace crane::wrap {
 namespace {
 
-// One call gives at most this many; the others come with the next one.
+// The most events of one call; the next call returns the others.
 constexpr int kEventsMax = 256;
 constexpr std::uint32_t kExclusiveMay = EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLWAKEUP |
                                         static_cast<std::uint32_t>(EPOLLET) | EPOLLEXCLUSIVE;
@@ -40,7 +40,7 @@ int control(Turn& turn, int ep, int op, int fd, const struct epoll_event* e) noe
   const std::uint32_t epoll = epoll_file(ep);
   if (epoll == 0) return no_epoll(ep);
   const std::uint32_t file = bound_file(fd);
-  if (file == 0) return is_open(fd) ? -EPERM : -EBADF;  // as Linux says of regular files
+  if (file == 0) return is_open(fd) ? -EPERM : -EBADF;  // as Linux for regular files
   if (file == epoll) return -EINVAL;
   if (e == nullptr && op != EPOLL_CTL_DEL) return -EFAULT;
   const std::uint32_t watch = dmt::epoll_find(turn.w, epoll, fd, file);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors (close, dup, fcntl, ioctl), file names and file locks.  What changes a name space
-// that threads share is an operation of the schedule (rule 10).
+// Descriptors (close, dup, fcntl, ioctl), file names and file locks. A call that changes a name
+// space that threads share is an operation of the schedule (rule 10).
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <linux/sockios.h>
@@ -39,7 +39,7 @@ int status_flags(const FileRecord& f, int fd) noexcept {
   return static_cast<int>((kernel & ~O_NONBLOCK) | ours);
 }
 
-// The kernel's flags follow for those that go to the kernel for their bytes.
+// Sets the kernel's flags, too, for kinds of files whose bytes the kernel carries.
 int set_status_flags(Turn& turn, FileRecord& f, int fd, long flags) noexcept {
   if (f.kind == FileKind::kPipeWrite) {
     const int error = stream::set_packets(turn.w, bound_file(fd), (flags & O_DIRECT) != 0);
@@ -98,7 +98,7 @@ int control(Turn& turn, int fd, int command, long x) noexcept {
   return static_cast<int>(raw_syscall(SYS_fcntl, fd, command, x));
 }
 
-// F_GETOWN.  A group is a negative number, and no error: as libc's, it asks by the other call.
+// F_GETOWN. A group is a negative number but not an error, so this uses F_GETOWN_EX as libc does.
 int owner_of(Turn& turn, int fd) noexcept {
   struct f_owner_ex owner = {};
   const int asked = control(turn, fd, F_GETOWN_EX, reinterpret_cast<long>(&owner));
@@ -107,7 +107,7 @@ int owner_of(Turn& turn, int fd) noexcept {
   return owner.type == F_OWNER_PGRP ? -owner.pid : owner.pid;
 }
 
-// Whether the command is one that only looks at, or concerns, a plain descriptor alone.
+// Whether the command only reads, or affects only a plain descriptor.
 bool needs_no_turn(int fd, int command) noexcept {
   if (command == F_GETFD || command == F_SETFD) return true;
   return is_plain(fd) && (command == F_GETFL || command == F_SETFL || command == F_GETLK);
@@ -158,8 +158,8 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
 
 constexpr int kNotOfFiles = 1;
 
-// How the file system keeps a file: the same answer on all of them.  0, a negative error number, or
-// kNotOfFiles: the command asks something else.
+// Answers queries about how the file system stores a file, alike for all file systems. 0, a
+// negative error number, or kNotOfFiles for other commands.
 int of_file_system(unsigned long command, long x) noexcept {
   switch (command) {
     case FIGETBSZ:
@@ -201,7 +201,7 @@ int duplicate_to(Op op, int fd, int to, int flags) noexcept {
       if (is_open(fd)) notify::closing(turn.w, {to, to});
     }
     result = finish_int(turn, bind_duplicate(turn, fd, raw_syscall(SYS_dup3, fd, to, flags)));
-    file_lock::may_have_gone(turn.w);  // of what `to` was
+    file_lock::may_have_gone(turn.w);  // the locks that `to` held
   }
   if (result >= 0 && result <= STDERR_FILENO) adopt_standard_stream(result);
   return result;
@@ -214,7 +214,7 @@ void close_bound(Turn& turn, unsigned first, unsigned last) noexcept {
   }
 }
 
-// Ours are in the middle of what programs close: two ranges instead of one (D13).
+// Our descriptors are in the middle of the range, so it is closed as two ranges (D13).
 int close_all(Turn& turn, unsigned first, unsigned last, int flags) noexcept {
   if (first > last) return -EINVAL;
   if ((flags & CLOSE_RANGE_CLOEXEC) == 0) {
@@ -235,13 +235,13 @@ int close_all(Turn& turn, unsigned first, unsigned last, int flags) noexcept {
   return static_cast<int>(result);
 }
 
-// The result of a call of libc's form, folded.
+// Folds the result of a call of libc's form.
 int told(Turn& turn, int result) noexcept {
   turn.result(result < 0 ? -static_cast<std::int64_t>(errno) : std::int64_t{result});
   return result;
 }
 
-// A call that makes the name `path`; `note` says what it has changed.
+// A call that creates the name `path`; `note` records the change.
 template <typename Note, typename Call>
 int make_name(Op op, Note note, int directory, const char* path, std::uint32_t kind,
               Call call) noexcept {
@@ -279,7 +279,8 @@ int remove_name(Op op, int directory, const char* path, Call call) noexcept {
   return told(turn, result);
 }
 
-// In a file system of the kernel's own a directory is a control group or the like.
+// Refuses to make or remove a directory in a kernel file system, where it is a control group or the
+// like.
 template <typename Call>
 int if_private(int directory, const char* path, Call call) noexcept {
   return machine_files::is_made_in(directory, path) ? fail(EACCES) : call();
@@ -316,7 +317,7 @@ int dup3(int fd, int to, int flags) { return duplicate_to(Op::dup3, fd, to, flag
 
 int fcntl(int fd, int c, long x) {
   if (needs_no_turn(fd, c)) {
-    // As open(); and the kernel's signal would come at any time.
+    // O_DIRECT as in open(); O_ASYNC because the kernel's signal would come at any time.
     return real::fcntl(fd, c, c == F_SETFL ? x & ~long{O_DIRECT | O_ASYNC} : x);
   }
   Turn turn(Op::fcntl);
@@ -429,7 +430,7 @@ int mknod(const char* p, mode_t m, dev_t n) { return wrap::mknodat(AT_FDCWD, p, 
 int mknodat(int d, const char* p, mode_t m, dev_t n) {
   return make_name(Op::mknodat, note_made, d, p, 0, [=] { return real::mknodat(d, p, m, n); });
 }
-// As programs call it that were built for an older libc.
+// The names that programs built for an older libc call.
 int __xmknod(int v, const char* p, mode_t m, dev_t* n) {
   return wrap::__xmknodat(v, AT_FDCWD, p, m, n);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// inotify: instances and watches are virtual (dmt/inotify.h), and so are the events: what the
-// server's own processes do to files (notify.h).  The kernel's descriptor only gives its number.
+// inotify. Instances, watches and events are virtual (dmt/inotify.h). The events are the changes
+// that the server's own processes make to files (notify.h). The kernel's descriptor only provides a
+// number.
 #include "dmt/base/log.h"
 #include "dmt/inotify.h"
 #include "runtime/preload/descriptors/fd.h"
@@ -12,7 +13,8 @@
 namespace crane {
 namespace notify {
 
-// As Linux: whole events, into one buffer after the other as long as each was filled.
+// As Linux: copies whole events, and continues with the next buffer only if each one before was
+// filled.
 ssize_t read_events(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   const WaitPolicy policy = tcp_socket::wait_policy_of(turn.w, file, 0, 0);
   while (dmt::first_event_bytes(turn.w, file) == 0) {
@@ -51,14 +53,14 @@ int make_instance(Turn& turn, int flags) noexcept {
   return bind_virtual(turn, fd, FileKind::kInotify, (flags & IN_NONBLOCK) != 0);
 }
 
-// An instance, or a negative error number.
+// Returns an instance, or a negative error number.
 std::int64_t instance_of(int fd) noexcept {
   const FileRecord* const f = bound_record(fd);
   if (f != nullptr && f->kind == FileKind::kInotify) return bound_file(fd);
   return is_open(fd) ? -EINVAL : -EBADF;
 }
 
-// As the process' effective user, of an open path.
+// Checks an open path as the process' effective user.
 int check_readable(int there, const char* path) noexcept {
   const long error = raw_syscall(SYS_faccessat2, there, "", R_OK, AT_EMPTY_PATH | AT_EACCESS);
   return static_cast<int>(error == -ENOSYS ? raw_syscall(SYS_access, path, R_OK) : error);
@@ -82,8 +84,8 @@ int add_watch(Turn& turn, int fd, const char* path, std::uint32_t mask) noexcept
   if (instance < 0) return static_cast<int>(instance);
   static bool said = false;
   if (first_time(said)) {
-    Message() << "inotify: the server hears of what its own processes do to files, and not of what "
-                 "others do, which is no replicated event";
+    Message() << "inotify: the server gets events of its own processes only; changes that other "
+                 "processes make are not replicated events";
   }
   const int how = ((mask & IN_DONT_FOLLOW) != 0 ? O_NOFOLLOW : 0) |
                   ((mask & IN_ONLYDIR) != 0 ? O_DIRECTORY : 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// read, write and their kin.  Plain descriptors go to the kernel: at a turn only when other threads
-// run meanwhile and could change what is read (parallel mode, writes: O_APPEND, rule 10).
+// read, write and similar calls. Calls on plain descriptors go to the kernel. They take a turn only
+// when other threads run at the same time and could change the file (parallel mode, writes:
+// O_APPEND, rule 10).
 #include "dmt/base/log.h"
 #include "runtime/preload/descriptors/inode.h"
 #include "runtime/preload/descriptors/notify.h"
@@ -17,14 +18,14 @@ namespace {
 
 constexpr std::size_t kCopyChunk = 32 * 1024;
 
-// What a call's result says of the file: bytes were moved, or the call has succeeded.
+// Which result shows that the file was written: bytes were moved, or the call returned 0.
 enum class Success : std::uint8_t { kBytes, kZero };
 
 constexpr bool is_done(Success by, ssize_t result) noexcept {
   return by == Success::kBytes ? result > 0 : result == 0;
 }
 
-// `source`: a plain file that is read, or -1.
+// `source`: the plain file that is read, or -1.
 template <typename Call>
 auto plain_write(Op op, int fd, Call call, Success by = Success::kBytes, int source = -1) noexcept {
   if (is_parallel()) {
@@ -66,7 +67,7 @@ ssize_t write_vectors(Turn& turn, int fd, const struct iovec* v, int n) noexcept
   return result;
 }
 
-// pread on what has no positions.
+// pread on a file that has no positions.
 ssize_t positioned(Op op, int fd, const struct iovec* v, int n) noexcept {
   Turn turn(op);
   const std::uint32_t file = bound_file(fd);
@@ -80,7 +81,8 @@ ssize_t not_seekable(Op op) noexcept {
   return finish(turn, -ESPIPE);
 }
 
-// Bytes of `in` (plain) from `position` on, which moves on, to what is no connection of a client.
+// Copies bytes of `in` (plain) from `position`, and advances it, to a file that is not a client's
+// connection.
 ssize_t copy_in_chunks(Turn& turn, int out, std::uint32_t file, int in, off_t& position,
                        std::size_t n) noexcept {
   const Scratch<std::byte> chunk(std::min(n, kCopyChunk));
@@ -105,7 +107,7 @@ ssize_t copy_in_chunks(Turn& turn, int out, std::uint32_t file, int in, off_t& p
   return static_cast<ssize_t>(done);
 }
 
-// Bytes of `in` (plain) to `out` (bound), at *at or the file's own position.
+// Copies bytes of `in` (plain) to `out` (bound), from *at or the file's own position.
 ssize_t copy_to_bound(Turn& turn, int out, int in, off_t* at, std::size_t n) noexcept {
   const std::uint32_t file = bound_file(out);
   if (file == 0) return -EBADF;
@@ -124,7 +126,7 @@ ssize_t copy_to_bound(Turn& turn, int out, int in, off_t* at, std::size_t n) noe
   return done;
 }
 
-// Bytes of `in` to `out`, at *in_at and *out_at or the files' own positions.
+// Copies bytes of `in` to `out`, at *in_at and *out_at or the files' own positions.
 ssize_t copy_by_hand(int in, off64_t* in_at, int out, off64_t* out_at, std::size_t n) noexcept {
   const Scratch<std::byte> chunk(std::min(n, kCopyChunk));
   std::size_t done = 0;
@@ -138,7 +140,7 @@ ssize_t copy_by_hand(int in, off64_t* in_at, int out, off64_t* out_at, std::size
                      : out_at != nullptr
                          ? raw_syscall(SYS_pwrite64, out, chunk.data(), size, *out_at)
                          : raw_syscall(SYS_write, out, chunk.data(), size);
-    if (put < got && in_at == nullptr && got > 0) {  // what was not written was not read
+    if (put < got && in_at == nullptr && got > 0) {  // bytes not written count as unread
       raw_syscall(SYS_lseek, in, (put < 0 ? 0 : put) - got, SEEK_CUR);
     }
     if (put < 0) return done == 0 ? put : static_cast<ssize_t>(done);
@@ -231,7 +233,7 @@ ssize_t pwritev64(int fd, const struct iovec* v, int n, off64_t at) {
   return wrap::pwritev(fd, v, n, at);
 }
 
-// At the file's own position these are readv and writev, also of what has none.
+// At the file's own position these are readv and writev, also for files without positions.
 ssize_t preadv2(int fd, const struct iovec* v, int n, off_t at, int flags) {
   if (is_plain(fd)) {
     return notify::after_read(Op::preadv2, fd, real::preadv2(fd, v, n, at, flags));
@@ -256,9 +258,9 @@ ssize_t pwritev64v2(int fd, const struct iovec* v, int n, off64_t at, int flags)
   return wrap::pwritev2(fd, v, n, at, flags);
 }
 
-// --- room in files: no bytes, but the size and the time change ----------------------------------
+// --- space in files: the size and the time change, but no bytes ---------------------------------
 
-// Of the modes, those that all file systems have: programs do without the others.
+// Supports only modes that all file systems have; programs work without the others.
 int fallocate(int fd, int how, off_t at, off_t n) {
   const bool punches = how == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE);
   if (is_plain(fd) && how != 0 && how != FALLOC_FL_KEEP_SIZE && !punches) return fail(EOPNOTSUPP);
@@ -279,7 +281,7 @@ int posix_fallocate(int fd, off_t at, off_t n) {
 }
 int posix_fallocate64(int fd, off64_t at, off64_t n) { return wrap::posix_fallocate(fd, at, n); }
 
-// Between some file systems the kernel does not copy by itself.
+// The kernel's call does not work between some file systems.
 ssize_t copy_file_range(int in, off64_t* in_at, int out, off64_t* out_at, size_t n,
                         unsigned flags) {
   if (!is_plain(in) || !is_plain(out)) return fail(EINVAL);
@@ -297,7 +299,7 @@ ssize_t copy_file_range(int in, off64_t* in_at, int out, off64_t* out_at, size_t
       Success::kBytes, in);
 }
 
-// Where a file has holes, and in what units, is the file system's: here none has any.
+// Holes and their units depend on the file system, so Crane reports that no file has holes.
 off_t lseek(int fd, off_t at, int from) {
   struct stat s {};
   if ((from != SEEK_DATA && from != SEEK_HOLE) || !is_plain(fd) ||
@@ -317,7 +319,7 @@ ssize_t sendfile(int out, int in, off_t* at, size_t n) {
         Success::kBytes, in);
   }
   Turn turn(Op::sendfile, Turn::kCancellationPoint);
-  // As Linux: no source that cannot be mapped, nor has a position.
+  // As Linux: refuses a source that cannot be mapped or has no position.
   if (!is_plain(in)) return finish(turn, at != nullptr ? -ESPIPE : -EINVAL);
   const ssize_t result = finish(turn, copy_to_bound(turn, out, in, at, n));
   if (is_parallel()) turn.yield();

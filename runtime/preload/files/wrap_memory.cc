@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mappings of shared memory and named semaphores: what is needed to give the synchronisation
-// objects in them one name in all processes (runtime/preload/self/mapping.h).  Private memory is
-// nobody's business: allocators map it when they like, and no turn is taken for it.
+// Mappings of shared memory and named semaphores: records what is needed to give the
+// synchronisation objects in them one name in all processes (runtime/preload/self/mapping.h).
+// Private memory is not recorded: allocators map it at any time, without a turn.
 #include <cstring>
 
 #include "runtime/preload/descriptors/fd.h"
@@ -21,7 +21,7 @@ bool is_shared(int flags) noexcept {
   return type == MAP_SHARED || type == MAP_SHARED_VALIDATE;
 }
 
-// The table of mappings is full: what the kernel says at its own limit.
+// The table of mappings is full: fails as the kernel does at its own limit.
 void* no_room(Turn& turn) noexcept {
   turn.result(ENOMEM);
   errno = ENOMEM;
@@ -32,7 +32,7 @@ void* no_room(Turn& turn) noexcept {
 
 void* mmap(void* a, size_t n, int protection, int flags, int fd, off_t at) {
   if (!is_shared(flags)) {
-    // What is left on both sides may be one more.
+    // The parts left on both sides may be one more mapping.
     const bool cuts = (flags & MAP_FIXED) != 0 && cuts_mapping(a, n);
     if (cuts && !has_room_for_mappings()) {
       errno = ENOMEM;
@@ -60,7 +60,7 @@ void* mmap64(void* a, size_t n, int protection, int flags, int fd, off64_t at) {
   return wrap::mmap(a, n, protection, flags, fd, at);
 }
 
-// Which pages are in memory is the machine's; what is mapped at all is the program's.
+// Which pages are in memory depends on the machine, so all mapped pages are reported as present.
 int mincore(void* a, size_t n, unsigned char* v) {
   const int result = real::mincore(a, n, v);
   if (result == 0) std::memset(v, 1, (n + kPage - 1) / kPage);
@@ -68,9 +68,9 @@ int mincore(void* a, size_t n, unsigned char* v) {
 }
 
 int munmap(void* a, size_t n) {
-  // Before the memory is gone: another thread may get the addresses at once.
+  // Removed before the memory is unmapped, because another thread may get the addresses at once.
   if (touches_mapping(a, n)) {
-    // What is left on both sides may be one more.
+    // The parts left on both sides may be one more mapping.
     if (cuts_mapping(a, n) && !has_room_for_mappings()) return fail(ENOMEM);
     remove_mapping(a, n);
   }
@@ -105,7 +105,7 @@ void* shmat(int id, const void* a, int flags) {
 
 namespace {
 
-// libc maps them itself: a file of one page behind the name.
+// libc maps a named semaphore itself: one page of a file.
 void add_semaphore(Turn& turn, const char* name, const sem_t* s) noexcept {
   char path[300] = "/dev/shm/sem.";
   std::size_t n = 13;

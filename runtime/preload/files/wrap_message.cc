@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// recv, send and their kin.
+// recv, send and similar calls.
 #include <climits>
 
 #include "runtime/preload/files/file_ops.h"
@@ -37,7 +37,7 @@ ssize_t send_message(Turn& turn, int fd, const struct msghdr& m, int flags) noex
   return ops_of(turn, file).socket->send(turn, fd, file, m, flags);
 }
 
-// SO_ERROR of a socket that has one, or null.
+// Returns SO_ERROR of a socket that has one, or null.
 std::int32_t* pending_error(int fd) noexcept {
   FileRecord* const f = bound_record(fd);
   if (f == nullptr) return nullptr;
@@ -45,8 +45,8 @@ std::int32_t* pending_error(int fd) noexcept {
   return f->kind == FileKind::kDatagram ? &f->datagram.error : nullptr;
 }
 
-// Of a series of messages: an error that waits comes before all of them, and the next call tells
-// the one that ends them.
+// For a series of messages: a pending error is returned before the series, and an error that ends
+// the series is returned by the next call.
 int exchange_error(dmt::Layout& w, int fd, int error) noexcept {
   std::int32_t* const pending = pending_error(fd);
   if (pending == nullptr || *pending == error) return 0;
@@ -56,7 +56,7 @@ int exchange_error(dmt::Layout& w, int fd, int error) noexcept {
   return before;
 }
 
-// One buffer; the fast way for connections.
+// Receives into one buffer; the fast path for connections.
 ssize_t receive_buffer(Turn& turn, int fd, void* b, std::size_t n, int flags, struct sockaddr* a,
                        socklen_t* an) noexcept {
   struct iovec v = {b, n};
@@ -115,7 +115,7 @@ ssize_t recvmsg(int fd, struct msghdr* m, int flags) {
 
 int recvmmsg(int fd, struct mmsghdr* m, unsigned n, int flags, struct timespec* t) {
   Turn turn(Op::recvmmsg, Turn::kCancellationPoint);
-  // Linux looks at the time between messages only, and none of ours takes any.
+  // Linux checks the time-out only between messages, and Crane's messages take no time.
   if (t != nullptr && !is_positive(*t)) return finish_int(turn, -EINVAL);
   if ((flags & MSG_ERRQUEUE) == 0) {
     if (const int error = exchange_error(turn.w, fd, 0); error != 0) {

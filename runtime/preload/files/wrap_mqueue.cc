@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// POSIX message queues: the kernel's objects, asked without waiting; O_NONBLOCK is the kernel's
-// EAGAIN, a time-out of its own is ours.  Who is told of a message that comes to an empty queue
-// (mq_notify) is in the segment (dmt/message_notices.h): the kernel would signal at no turn.
+// POSIX message queues. The queues are the kernel's, but its calls never block: with O_NONBLOCK the
+// kernel's EAGAIN is returned, and other waits and time-outs are virtual. Which process is notified
+// of a message in an empty queue (mq_notify) is recorded in the segment (dmt/message_notices.h),
+// because the kernel would send the signal outside a turn.
 #include <cstring>
 
 #include "dmt/base/bound.h"
@@ -22,7 +23,7 @@
 namespace crane::wrap {
 namespace {
 
-// The kernel's time-out that has passed: it does what can be done now.
+// A time-out in the past: the kernel does what it can do without waiting.
 constexpr struct timespec kNow = {0, 0};
 
 std::uint64_t object_of_queue(Turn& turn, mqd_t q) noexcept {
@@ -43,7 +44,7 @@ bool is_empty(mqd_t q) noexcept {
 
 // --- SIGEV_THREAD --------------------------------------------------------------------------------
 
-// What the thread that waits for a notice has to run.
+// What the thread that waits for a notice will run.
 struct Waiting {
   bool used;
   std::uint32_t notice;
@@ -53,7 +54,8 @@ struct Waiting {
 };
 Waiting waiting[dmt::kMessageNoticesMax];
 
-// Its thread was started at the registration, and ends without a call when that is taken back.
+// The thread was started at the registration; it ends without a call when the registration is
+// removed.
 void* await_notice(void* given) noexcept {
   Waiting mine;
   bool fired = false;
@@ -71,7 +73,7 @@ void* await_notice(void* given) noexcept {
   return nullptr;
 }
 
-// An error number.
+// Returns an error number.
 int start_waiting(const struct sigevent& e, std::uint32_t notice,
                   std::uint32_t generation) noexcept {
   Waiting* place = nullptr;
@@ -98,7 +100,7 @@ int start_waiting(const struct sigevent& e, std::uint32_t notice,
   return EAGAIN;
 }
 
-// An error number; `made`: which one, for a thread to wait for.
+// Returns an error number; `made`: the number of the notice, for a thread that waits for it.
 int register_notice(Turn& turn, mqd_t q, const struct sigevent& e, dmt::MessageNotice& like,
                     std::uint32_t& made) noexcept {
   like.object = object_of_queue(turn, q);
@@ -164,7 +166,8 @@ int mq_timedsend(mqd_t q, const char* message, size_t n, unsigned priority,
     return raw_syscall(SYS_mq_timedsend, q, message, n, priority, &kNow);
   });
   if (result < 0) return finish_int(turn, result);
-  // A thread that waits in mq_receive takes the message; the notice is sent only when none waits.
+  // A thread that waits in mq_receive takes the message; the notice is sent only when no thread
+  // waits.
   const bool received = dmt::signal(turn.w, object, dmt::kAll) > 0;
   if (was_empty && !received) {
     dmt::fire_notice(turn.w, object, sent_by_this_process(SI_MESGQ, 0));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening files: numbers are given out at turns (rule 10); the random devices are virtual (D7).
+// Opening files: descriptor numbers are assigned at turns (rule 10); the random devices are virtual
+// (D7).
 #include <cstring>
 
 #include "dmt/base/log.h"
@@ -54,7 +55,7 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
   }
   const terminal::KernelPath kernel_path(turn.w, path);
   path = kernel_path.get();
-  flags &= ~O_DIRECT;  // advice, but for what each file system refuses
+  flags &= ~O_DIRECT;  // advice only, and some file systems refuse it
   const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
   const bool makes =
       nameless || ((flags & O_CREAT) != 0 && ((flags & O_EXCL) != 0 || !exists(directory, path)));
@@ -130,7 +131,7 @@ int temporary_file(Op op, char* path, int suffix, int flags) noexcept {
   return finish_int(turn, result);
 }
 
-// As mkdir would say it.
+// Returns the error that mkdir would return.
 int exists_not(const char* path) noexcept {
   struct stat status {};
   const long error = raw_syscall(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW);
@@ -201,7 +202,7 @@ char* mkdtemp(char* p) {
   return finish(turn, result) < 0 ? nullptr : p;
 }
 
-// Names that nobody has now.
+// Names that no file has now.
 
 char* mktemp(char* p) {
   Turn turn(Op::mktemp);
@@ -222,7 +223,7 @@ char* tmpnam(char* p) {
   return wrap::tmpnam_r(p == nullptr ? name : p);
 }
 
-// libc finds the directory and the memory; its letters are not ours.
+// libc chooses the directory and allocates; Crane chooses the letters.
 char* tempnam(const char* directory, const char* prefix) {
   Turn turn(Op::tempnam);
   char* name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pipes (the kernel's, counted) and the descriptors that are wholly virtual: eventfd, timerfd,
+// Pipes (the kernel's, with their bytes counted) and wholly virtual descriptors: eventfd, timerfd,
 // signalfd.
 #include <algorithm>
 
@@ -12,14 +12,13 @@
 namespace crane::wrap {
 namespace {
 
-// The timer's clock has its place where a signalfd has its mask.
+// A timerfd keeps its clock where a signalfd keeps its mask.
 clockid_t clock_of(const dmt::CounterState& c) noexcept {
   return static_cast<clockid_t>(c.signal_mask);
 }
 
 int make_pipe(Turn& turn, int* fds, int flags) noexcept {
-  // The kernel writes the numbers where the caller wants them: it says EFAULT where that is
-  // nowhere.
+  // The kernel writes the numbers to the caller's memory and returns EFAULT for a bad address.
   const long result = raw_syscall(SYS_pipe2, fds, flags);
   if (result < 0) return static_cast<int>(result);
   const int made[2] = {fds[0], fds[1]};
@@ -107,7 +106,7 @@ int eventfd_write(int fd, eventfd_t value) {
 int timerfd_create(clockid_t c, int flags) {
   Turn turn(Op::timerfd_create);
   if (!is_deadline_clock(c)) return finish_int(turn, -EINVAL);
-  // The placeholder's clock does not matter; the alarm clocks would need a capability.
+  // The placeholder's clock does not matter, and the alarm clocks would need a capability.
   const int fd = bind_virtual(turn, raw_syscall(SYS_timerfd_create, CLOCK_MONOTONIC, flags),
                               FileKind::kTimerFd, (flags & TFD_NONBLOCK) != 0);
   if (fd < 0) return finish_int(turn, fd);

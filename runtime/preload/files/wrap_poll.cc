@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// poll and select: readiness comes from the table of files, never from the kernel (rule 10); time
-// is virtual.  A thread that blocks watches its files and sleeps in the scheduler.
+// poll and select. Readiness comes from the table of files, never from the kernel (rule 10), and
+// time is virtual. A thread that blocks watches its files and sleeps in the scheduler.
 
 #include <algorithm>
 #include <cstring>
@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kDescriptorsMax = dmt::kFdsMax;
 constexpr std::uint32_t kNormal = POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM;
 
-// poll has two names for one thing.
+// poll has two names for each of these events.
 std::uint32_t with_aliases(dmt::Readiness r) noexcept {
   return r | ((r & dmt::kIn) != 0 ? POLLRDNORM : 0u) | ((r & dmt::kOut) != 0 ? POLLWRNORM : 0u);
 }
@@ -29,7 +29,7 @@ std::uint32_t without_aliases(std::uint32_t events) noexcept {
          ((events & POLLWRNORM) != 0 ? dmt::kOut : 0);
 }
 
-// A signalfd gives each thread what is pending for itself and for its process.
+// A signalfd shows each thread the signals that are pending for it and for its process.
 dmt::Readiness level_for_caller(const dmt::Layout& w, std::uint32_t file) noexcept {
   const FileRecord& f = w.files[file];
   if (f.kind != FileKind::kSignalFd || f.port != self.process) return dmt::level_of(w, file);
@@ -59,7 +59,7 @@ int evaluate(const dmt::Layout& w, struct pollfd* fds, nfds_t n) noexcept {
   return ready;
 }
 
-// Watches of this call, taken down before anything may leave the call by another way.
+// The watches of one call; they are removed before anything can leave the call by another way.
 class Watches {
  public:
   Watches(Turn& turn, std::size_t most) noexcept : turn_(turn), ids_(most) {}
@@ -85,7 +85,7 @@ class Watches {
   std::size_t count_ = 0;
 };
 
-// Ready descriptors, 0 at the deadline, or -EINTR.
+// Returns the number of ready descriptors, 0 at the deadline, or -EINTR.
 int poll_until(Turn& turn, struct pollfd* fds, nfds_t n, std::int64_t deadline_ns) noexcept {
   Watches watches(turn, n);
   for (;;) {
@@ -139,7 +139,7 @@ void clear(fd_set* set, int n) noexcept {
 constexpr short kReadEvents = POLLIN | POLLRDNORM | POLLRDBAND;
 constexpr short kWriteEvents = POLLOUT | POLLWRNORM;
 
-// The sets as a list of descriptors; how many.
+// Converts the sets to a list of descriptors; returns their number.
 nfds_t collect(int n, const fd_set* r, const fd_set* w, const fd_set* e,
                struct pollfd* out) noexcept {
   nfds_t count = 0;
@@ -151,7 +151,7 @@ nfds_t collect(int n, const fd_set* r, const fd_set* w, const fd_set* e,
   return count;
 }
 
-// Writes the answers back into the sets; how many bits.
+// Writes the results back into the sets; returns the number of bits.
 int spread(int n, fd_set* r, fd_set* w, fd_set* e, const struct pollfd* fds,
            nfds_t count) noexcept {
   clear(r, n);
@@ -177,7 +177,7 @@ int spread(int n, fd_set* r, fd_set* w, fd_set* e, const struct pollfd* fds,
   return bits;
 }
 
-// `wait_ns` < 0 = for ever.
+// Selects with the signal mask `mask` during the wait; null: the mask is unchanged.
 int select_masked(Turn& turn, int n, fd_set* r, fd_set* w, fd_set* e, std::int64_t deadline_ns,
                   const sigset_t* mask) noexcept {
   if (n < 0) return -EINVAL;
@@ -225,7 +225,7 @@ int select(int n, fd_set* r, fd_set* w, fd_set* e, struct timeval* t) {
     deadline = deadline_in(turn, ns);
   }
   const int result = select_masked(turn, n, r, w, e, deadline, nullptr);
-  // As Linux: what is left of the time.
+  // As Linux: stores the remaining time.
   if (t != nullptr) *t = to_timeval(std::max<std::int64_t>(deadline - turn.now(), 0));
   return finish_int(turn, result);
 }

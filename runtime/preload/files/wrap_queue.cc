@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// System V semaphores and message queues: the kernel's objects, asked without waiting; waiting is
-// the schedule's (rule 3).
+// System V semaphores and message queues. The objects are the kernel's, but its calls do not block;
+// a thread waits in the schedule (rule 3).
 //
-// What must hold here:
-//  * Every success may be what somebody waits for: all that wait for the object try again, in the
-//    order in which they came.
-//  * The kernel never undoes anything (SEM_UNDO): that would be at no turn (semaphore_undo.h).
+// Rules:
+// * Any success may be what another thread waits for: all threads that wait for the object try
+//   again, in the order in which they came.
+// * The kernel never undoes anything (SEM_UNDO), because it would do so outside a turn
+//   (semaphore_undo.h).
 #include <algorithm>
 #include <cstring>
 
@@ -39,8 +40,8 @@ long finish(Turn& turn, long result, std::uint64_t object, bool wakes) noexcept 
   return -1;
 }
 
-// Whether the first of the operations that cannot be done now is one that waits.  REQUIRES that one
-// cannot.
+// Whether the first operation that cannot be done now may wait. REQUIRES that one operation cannot
+// be done.
 bool first_waits(int id, const struct sembuf* ops, std::size_t n) noexcept {
   for (std::size_t i = 0; i < n; ++i) {
     long now = raw_syscall(SYS_semctl, id, ops[i].sem_num, GETVAL);
@@ -67,13 +68,14 @@ void note_undo(dmt::Layout& w, int id, const struct sembuf& done) noexcept {
     if (same || (u.change == 0 && place == nullptr)) place = &u;
     if (same) break;
   }
-  CRANE_ASSERT(place != nullptr);  // can_undo() was asked
+  CRANE_ASSERT(place != nullptr);  // can_undo() was called before
   const int before = place->change;
   *place = {id, before - done.sem_op, done.sem_num, self.process};
 }
 
-// Whether the table has room for what these may add.  What is there already, as when a semaphore is
-// given back, needs none: else a full table would stay full.
+// Whether the table has room for the undo entries that these operations add. An operation on an
+// existing entry, such as the release of a semaphore, needs no room; otherwise a full table would
+// stay full.
 bool can_undo(const dmt::Layout& w, int id, const struct sembuf* ops, std::size_t n) noexcept {
   static constinit Bound bound{dmt::kSemaphoreUndosMax, "semaphores to undo, of all processes",
                                "semop with SEM_UNDO fails (ENOSPC)"};
@@ -90,7 +92,7 @@ bool can_undo(const dmt::Layout& w, int id, const struct sembuf* ops, std::size_
   return wanted <= free;
 }
 
-// Who sets a semaphore clears what all processes would add to it.
+// Clears what all processes would add to a semaphore when its value is set.
 void forget_undo(dmt::Layout& w, int id, int number) noexcept {
   for (dmt::SemaphoreUndo& u : w.semaphore_undos) {
     if (u.id == id && (number < 0 || u.number == number)) u.change = 0;
@@ -124,7 +126,7 @@ long operate(Op op, int id, const struct sembuf* ops, std::size_t n,
     now[i].sem_flg = IPC_NOWAIT;
     changes = changes || ops[i].sem_op != 0;
   }
-  // Each time: while this thread waits, others fill the table.
+  // Checked at each attempt, because other threads may fill the table during the wait.
   const auto attempt = [&] {
     if (!can_undo(turn.w, id, ops, n)) return -long{ENOSPC};
     return raw_syscall(SYS_semtimedop, id, now.data(), n, nullptr);
@@ -137,15 +139,15 @@ long operate(Op op, int id, const struct sembuf* ops, std::size_t n,
   return finish(turn, result, object, changes);
 }
 
-// System V: handlers always end the wait.
+// System V: a signal handler always ends the wait.
 QueueWait waits_for(int busy, int flags) noexcept {
   QueueWait wait{busy, 0, dmt::kNoDeadline};
   wait.may_wait = (flags & IPC_NOWAIT) == 0;
   return wait;
 }
 
-// The kernel counts what it makes: its numbers are the same on every replica when all is made at
-// turns.  They are of the container, so that they are not folded.
+// The kernel numbers the objects that it creates. The numbers are equal on all replicas when all
+// objects are created at turns. They depend on the container, so they are not folded.
 template <typename Call>
 int make_at_turn(Op op, Call call) noexcept {
   Turn turn(op);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets: each kind has its answers (socket_ops.cc), other families are refused by name.
+// Sockets: each kind has its operations (socket_ops.cc); calls with other families fail with a
+// message.
 #include <linux/sockios.h>
 
 #include "runtime/preload/files/file_ops.h"
@@ -12,10 +13,11 @@
 namespace crane::wrap {
 namespace {
 
-// What a call on something that is no socket gives.
+// Returns the error of a socket call on another file.
 int not_a_socket(int fd) noexcept { return is_open(fd) ? -ENOTSOCK : -EBADF; }
 
-// Plain descriptors are sockets from outside of the server, or no sockets: the kernel answers.
+// A plain descriptor is a socket from outside the server, or not a socket: the kernel handles the
+// call.
 template <typename... Arguments>
 int plain_call(long number, int fd, Arguments... arguments) noexcept {
   return static_cast<int>(raw_syscall(number, fd, arguments...));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// splice, tee and vmsplice: between kernel pipes and plain files the kernel moves what the counters
-// allow (stream.h); to and from what is virtual the bytes are copied.
+// splice, tee and vmsplice. Between kernel pipes and plain files the kernel moves as much as the
+// counters allow (stream.h). To and from virtual files the bytes are copied.
 #include <algorithm>
 
 #include "dmt/file_kind.h"
@@ -28,7 +28,7 @@ WaitPolicy policy_of(const Turn& turn, std::uint32_t file, unsigned flags) noexc
   return policy;
 }
 
-// From a pipe to a pipe; `number` is SYS_splice or SYS_tee.
+// Moves bytes from a pipe to a pipe; `number` is SYS_splice or SYS_tee.
 ssize_t between_pipes(Turn& turn, long number, int in, int out, std::size_t n,
                       unsigned flags) noexcept {
   const std::uint32_t from = bound_file(in), to = bound_file(out);
@@ -50,7 +50,7 @@ ssize_t between_pipes(Turn& turn, long number, int in, int out, std::size_t n,
   return moved;
 }
 
-// Bytes of the pipe `in`, which stay in it: the kernel copies them to a pipe of ours.
+// Reads bytes of the pipe `in` without consuming them: the kernel copies them to a pipe of ours.
 long peek_pipe(int in, const Scratch<std::byte>& bytes) noexcept {
   int ours[2];
   long result = raw_syscall(SYS_pipe2, ours, O_CLOEXEC | O_NONBLOCK);
@@ -61,7 +61,7 @@ long peek_pipe(int in, const Scratch<std::byte>& bytes) noexcept {
   return result;
 }
 
-// A write that does not wait.
+// Writes without waiting.
 ssize_t write_now(Turn& turn, int out, std::uint32_t to, const Buffers& b) noexcept {
   FileRecord& f = turn.w.files[to];
   const bool was = f.nonblocking;
@@ -71,8 +71,8 @@ ssize_t write_now(Turn& turn, int out, std::uint32_t to, const Buffers& b) noexc
   return put;
 }
 
-// From a pipe to what is virtual.  Bytes that `out` does not take stay in the pipe, so nothing may
-// happen between the look at them and the write.
+// Moves bytes from a pipe to a virtual file. Bytes that `out` does not accept stay in the pipe, so
+// nothing may happen between the peek and the write.
 ssize_t out_to_virtual(Turn& turn, int in, int out, std::size_t n, unsigned flags) noexcept {
   const std::uint32_t from = bound_file(in), to = bound_file(out);
   for (;;) {
@@ -97,7 +97,7 @@ ssize_t out_to_virtual(Turn& turn, int in, int out, std::size_t n, unsigned flag
   }
 }
 
-// From a pipe to a plain file, or to what is virtual.
+// Moves bytes from a pipe to a plain or virtual file.
 ssize_t out_of_pipe(Turn& turn, int in, int out, off64_t* at, std::size_t n,
                     unsigned flags) noexcept {
   const std::uint32_t from = bound_file(in);
@@ -115,7 +115,7 @@ ssize_t out_of_pipe(Turn& turn, int in, int out, off64_t* at, std::size_t n,
   return moved;
 }
 
-// From a plain file, or from what is virtual, to a pipe.
+// Moves bytes from a plain or virtual file to a pipe.
 ssize_t into_pipe(Turn& turn, int in, off64_t* at, int out, std::size_t n,
                   unsigned flags) noexcept {
   const std::uint32_t from = bound_file(in), to = bound_file(out);

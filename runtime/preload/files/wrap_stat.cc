@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// stat and its kin.  A file has a number of the replica's and the time of its last modification,
-// which is virtual (DESIGN D7, rule 20).  The time of its last access is the same one, unless a
-// program has set another.
+// stat and similar calls. A file has the replica's number for it and a virtual time of its last
+// modification (DESIGN D7, rule 20). Its access time is equal to that time unless a program set
+// another.
 #include <sys/sysmacros.h>
 
 #include "dmt/file_kind.h"
@@ -18,7 +18,7 @@
 namespace crane::wrap {
 namespace {
 
-// Of a terminal of ours: who owns it and its mode are the kernel's.
+// Fills the status of a virtual terminal; its owner and mode are the kernel's.
 template <typename Status>
 void fill_terminal(const struct stat& kernel, const terminal::Identity& id, Status* s) noexcept {
   *s = {};
@@ -53,7 +53,7 @@ void fill_terminal(const struct stat& kernel, const terminal::Identity& id,
   s->stx_atime = s->stx_ctime = s->stx_mtime;
 }
 
-// 0 or a negative error number; 1: the place is no terminal of ours.
+// Returns 0 or a negative error number; 1: the place is not a virtual terminal.
 template <typename Status>
 int describe_terminal(const dmt::Layout& w, const Place& place, Status* s) noexcept {
   const bool by_descriptor = place.path == nullptr || place.path[0] == '\0';
@@ -71,7 +71,7 @@ int describe_terminal(const dmt::Layout& w, const Place& place, Status* s) noexc
   return 0;
 }
 
-// What fstat says of something virtual: the same on every replica.
+// Fills the status of a virtual file, which is equal on every replica.
 template <typename Status>
 bool describe_bound(int fd, Status* s) noexcept {
   const FileRecord* f = bound_record(fd);
@@ -88,7 +88,7 @@ bool describe_bound(int fd, Status* s) noexcept {
   return true;
 }
 
-// What the call said of a file, as every replica says it.
+// Makes the call and replaces the replica's own values in its result.
 template <typename Status, typename Call>
 int status_by_name(Op op, const Place& place, Status* s, Call call) noexcept {
   Turn turn(op);
@@ -115,7 +115,7 @@ int status_of(Op op, int fd, Status* s, Call call) noexcept {
 
 constexpr const struct timespec* kNow = nullptr;
 
-// UTIME_NOW and "no times given" mean virtual time.
+// UTIME_NOW and missing times mean virtual time.
 const struct timespec* virtual_times(const struct timespec* given,
                                      struct timespec (&out)[2]) noexcept {
   const struct timespec now = to_timespec(virtual_wall_now());
@@ -181,7 +181,7 @@ int fstatat64(int d, const char* p, struct stat64* s, int f) {
   if (p != nullptr && p[0] == '\0' && (f & AT_EMPTY_PATH) != 0) return wrap::fstat64(d, s);
   return status_by_name(Op::fstatat64, {d, p, f}, s, [=] { return real::fstatat64(d, p, s, f); });
 }
-// As programs of older libraries call them.
+// The names that programs built for older libraries call.
 int __xstat(int, const char* p, struct stat* s) { return wrap::stat(p, s); }
 int __xstat64(int, const char* p, struct stat64* s) { return wrap::stat64(p, s); }
 int __lxstat(int, const char* p, struct stat* s) { return wrap::lstat(p, s); }
@@ -208,7 +208,7 @@ int statx(int d, const char* p, int f, unsigned mask, struct statx* s) {
   return result;
 }
 
-// A handle is made of the file system's own numbers.
+// Fails, because a handle contains the file system's own numbers.
 int name_to_handle_at(int, const char*, struct file_handle*, int*, int) { return fail(EOPNOTSUPP); }
 
 int utimensat(int d, const char* p, const struct timespec* t, int f) {

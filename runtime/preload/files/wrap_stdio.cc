@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: opened by our own open (numbers at turns), then handed to libc, which
-// allocates outside of the turn.
+// Streams. Our own open opens the file at a turn; then libc makes the stream and allocates its
+// memory outside the turn.
 #include <cstring>
 
 #include "runtime/preload/descriptors/flushing.h"
@@ -19,14 +19,14 @@ extern "C" int __vdprintf_chk(int fd, int flag, const char* form, va_list list);
 namespace crane {
 namespace {
 
-// The descriptor travels as the cookie itself.
+// The descriptor itself is stored as the cookie.
 void* cookie_of(int fd) noexcept { return reinterpret_cast<void*>(static_cast<long>(fd) + 1); }
 int descriptor_of(void* cookie) noexcept {
   return static_cast<int>(reinterpret_cast<long>(cookie) - 1);
 }
 
-// libc calls these for the application or for us: either way they are wrapped calls, unless the
-// thread has no slot any more.
+// Makes a wrapped call from one of libc's callbacks, for the application or for Crane. A thread
+// that has no slot any more makes the call unwrapped.
 template <typename Call>
 auto as_wrapped(Call call) noexcept {
   if (InsideCrane::inside()) return call();
@@ -50,7 +50,7 @@ ssize_t write_stream(void* cookie, const char* b, size_t n) noexcept {
     if (put <= 0) break;
     done += static_cast<size_t>(put);
   }
-  // 0 is the error of these functions.
+  // These functions return 0 for an error.
   return static_cast<ssize_t>(done);
 }
 
@@ -64,13 +64,13 @@ FILE* stream_of(int fd, const char* mode) noexcept {
   const cookie_io_functions_t calls = {read_stream, write_stream, nullptr, close_stream};
   FILE* f = real::fopencookie(cookie_of(fd), mode, calls);
   if (f == nullptr) return nullptr;
-  f->_fileno = fd;  // fileno() works as ever
-  // libc asks the kernel of its own streams only.
+  f->_fileno = fd;  // fileno() works as usual
+  // libc queries the kernel only for its own streams.
   if (terminal::terminal_file(fd) != 0) real::setvbuf(f, nullptr, _IOLBF, 0);
   return f;
 }
 
-// As fopen reads its mode; negative = not one.
+// Converts the mode of fopen; negative: it is not valid.
 int flags_of(const char* mode) noexcept {
   int flags;
   switch (mode[0]) {
@@ -117,20 +117,20 @@ void adopt_standard_streams() noexcept {
 
 namespace {
 
-// Where a stream stood when its writes were last reported to inotify.  libc's streams write by
-// themselves: who flushes or closes one that was written to finds it further on.
+// The position of each stream when its writes were last reported to inotify. libc writes without a
+// wrapper, so a thread that flushes or closes the stream compares the position.
 constexpr std::int64_t kNotReported = 0;
 std::int64_t reported[dmt::kFdsMax];  // one more than the position
-constexpr int kPutting = 0x800;       // of libc's flags: written to since it was read
+constexpr int kPutting = 0x800;       // one of libc's flags: written to since the last read
 
 bool has_range(int fd) noexcept { return fd >= 0 && fd < static_cast<int>(dmt::kFdsMax); }
 
-// A plain descriptor becomes a stream.
+// Starts the reports for a plain descriptor that becomes a stream.
 void begin_reports(int fd) noexcept {
   if (has_range(fd)) reported[fd] = kNotReported;
 }
 
-// Whether the stream, which was flushed, has written since this was asked last.
+// Whether the flushed stream has written since the last call of this function.
 bool has_written(const FILE* f, int fd) noexcept {
   if (!has_range(fd) || !is_plain(fd) || (f->_flags & kPutting) == 0) return false;
   const std::int64_t position = raw_syscall(SYS_lseek, fd, 0, SEEK_CUR) + 1;
@@ -139,7 +139,7 @@ bool has_written(const FILE* f, int fd) noexcept {
   return moved;
 }
 
-// The stream was flushed, and is about to close its descriptor.
+// Reports the close of a flushed stream before its descriptor is closed.
 void report_close(Turn& turn, const FILE* f, int fd) noexcept {
   regain(turn);
   if (has_written(f, fd)) notify::by_descriptor(turn.w, fd, IN_MODIFY);
@@ -153,7 +153,7 @@ extern "C" int __vsnprintf_chk(char* text, size_t n, int flag, size_t room, cons
 
 namespace {
 
-// With `flag` %n ends the process, where the format is in writable memory.
+// With `flag`, a %n in a format in writable memory ends the process.
 int make_text(char* text, size_t n, int flag, const char* form, va_list list) noexcept {
   const OutsideCrane outside;
   return __vsnprintf_chk(text, n, flag, n, form, list);
@@ -163,7 +163,7 @@ int make_text(char* text, size_t n, int flag, const char* form, va_list list) no
 
 namespace wrap {
 
-// libc's own would write past us.  The text is made before.
+// libc's own function would write without the wrappers, so the text is made first.
 int vdprintf(int fd, const char* form, va_list list) {
   return wrap::__vdprintf_chk(fd, 0, form, list);
 }
@@ -184,7 +184,7 @@ int __vdprintf_chk(int fd, int flag, const char* form, va_list list) {
   va_end(again);
   return put >= 0 && put == size ? size : -1;
 }
-// Through the stub, which knows whether this thread has a slot.
+// Calls through the stub, which checks whether this thread has a slot.
 int dprintf(int fd, const char* form, va_list list) { return ::vdprintf(fd, form, list); }
 int __dprintf_chk(int fd, int flag, const char* form, va_list list) {
   return ::__vdprintf_chk(fd, flag, form, list);
@@ -262,7 +262,8 @@ int fflush(FILE* f) {
   return result;
 }
 
-// libc's locks are no operations: whoever waited for one would keep the turn (TICK-2).
+// libc's locks of streams are not operations: a thread that waited for one would keep the turn
+// (TICK-2).
 void flockfile(FILE* f) {
   real::flockfile(f);
   ++self.locked_streams;
@@ -280,14 +281,14 @@ void funlockfile(FILE* f) {
 int fclose(FILE* f) {
   const int fd = f->_fileno;
   if (fd >= 0 && !is_plain(fd)) {
-    // One of ours: its own close takes the turn.
+    // A stream of ours: its own close takes the turn.
     int result;
     {
       const OutsideCrane outside;
       result = real::fclose(f);
     }
     Turn turn(Op::fclose);
-    // A stream of libc whose descriptor was bound later has closed it unseen.
+    // The stream of libc has closed its descriptor without a wrapper, although it was bound later.
     if (!is_plain(fd) && raw_syscall(SYS_fcntl, fd, F_GETFD) < 0) forget_descriptor(turn, fd);
     turn.result(result);
     return result;
@@ -295,10 +296,10 @@ int fclose(FILE* f) {
   Turn turn(Op::fclose);
   await_flushes(fd, fd);
   const bool reports = fd >= 0 && notify::wants(turn.w, IN_ALL_EVENTS);
-  int result, lost = 0;  // the error of what could not be written
+  int result, lost = 0;  // the error of the bytes that could not be written
   if (is_writable(fd)) {
     const OutsideCrane outside;
-    // Streams of libc write by themselves: whoever could have, has.
+    // libc writes without a wrapper, so the buffered bytes are flushed first.
     if (real::fflush(f) != 0) lost = errno;
     note_written(fd);
     settle_time(turn.w, fd);
@@ -308,7 +309,7 @@ int fclose(FILE* f) {
     const OutsideCrane outside;
     result = real::fclose(f);
   }
-  // libc has no bytes left to fail with.
+  // The flush left libc no bytes, so its fclose cannot report the error.
   if (result == 0 && lost != 0) result = fail(lost);
   regain(turn);
   if (fd >= 0) forget_descriptor(turn, fd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks through directories (ftw, fts, scandir) are libc's own.  Their order is libc_view's; what
-// they hand out of each file is replaced here by what stat says of it.  fts_children and what a
-// filter or an order of scandir sees keep the kernel's device, numbers and times.
+// Walks through directories (ftw, fts, scandir) are libc's own. libc_view makes their order fixed;
+// this file replaces the status of each file by what stat returns. fts_children, and the filter and
+// order functions of scandir, see the kernel's device, numbers and times.
 #include <sys/sysmacros.h>
 
 #include "dmt/base/raw.h"
@@ -14,7 +14,7 @@
 namespace crane {
 namespace {
 
-// The program's function that a walk calls; a walk within it is the inner one.
+// The program's function that a walk calls; a walk may contain an inner walk.
 struct Walk {
   __nftw_func_t with_level;  // of nftw
   __ftw_func_t without;      // of ftw
@@ -25,7 +25,7 @@ thread_local constinit Walk* walk = nullptr;
 
 struct stat uniform(Op op, const char* path, const struct stat& s, int kind) noexcept {
   struct stat told = s;
-  if (kind == FTW_NS) return told;  // there is none
+  if (kind == FTW_NS) return told;  // there is no status
   const bool is_link = (walk->flags & FTW_PHYS) != 0 || kind == FTW_SLN;
   InsideCrane inside;
   Turn turn(op);
@@ -36,7 +36,7 @@ struct stat uniform(Op op, const char* path, const struct stat& s, int kind) noe
 
 int tell_with_level(const char* path, const struct stat* s, int kind, struct FTW* at) {
   const Walk* const own = walk;
-  // The walk has gone to the file's directory, if it was told to.
+  // With FTW_CHDIR the walk is in the file's directory.
   const char* const name = (own->flags & FTW_CHDIR) != 0 ? path + at->base : path;
   const struct stat told = uniform(Op::nftw, name, *s, kind);
   return own->with_level(path, &told, kind, at);
@@ -60,7 +60,8 @@ int walk_with(Walk own, Real real) noexcept {
   return result;
 }
 
-// fts keeps the kernel's numbers of a directory beside its status, and hands that out twice.
+// fts keeps the kernel's numbers of a directory in addition to its status, and returns the entry
+// twice.
 template <typename Entry>
 void make_uniform_entry(Op op, Entry& e) noexcept {
   const bool has_status = e.fts_statp != nullptr && e.fts_info != FTS_NS &&
@@ -81,19 +82,19 @@ template <typename Entry, typename Real>
 Entry* next_of_walk(Op op, Real real) noexcept {
   Entry* entry;
   {
-    OutsideCrane outside;  // the program's order
+    OutsideCrane outside;  // for the program's order function
     entry = real();
   }
   if (entry != nullptr) make_uniform_entry(op, *entry);
   return entry;
 }
 
-// The entries' numbers; the list is scandir's, in its order.
+// Replaces the numbers of the entries; scandir made the list and its order.
 template <typename Entry, typename Real>
 int scan(Op op, int directory, const char* path, Entry*** list, Real real) noexcept {
   int count;
   {
-    OutsideCrane outside;  // the program's filter and order
+    OutsideCrane outside;  // for the program's filter and order functions
     count = real();
   }
   if (count <= 0) return count;

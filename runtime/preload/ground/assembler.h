@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Code that is put together from left to right, for a place that is known.
+// Emits code from left to right for a known address.
 //
 // Threads: one object, one thread.
 
@@ -25,13 +25,13 @@ class Assembler {
     const unsigned char code[] = {static_cast<unsigned char>(bytes)...};
     append(code, sizeof code);
   }
-  // An instruction whose operand is a word of the thread, relative to %fs.
+  // Emits an instruction with an operand that is a word of the thread, relative to %fs.
   template <typename... Bytes>
   void put_word(std::int32_t word, Bytes... bytes) noexcept {
     put(0x64, bytes..., 0x25);
     append(&word, sizeof word);
   }
-  // A jump of two bytes whose target comes later; returns what bind() wants.
+  // Emits a jump of two bytes with a target that follows later; returns the argument for bind().
   std::size_t put_forward(unsigned char code) noexcept {
     put(code, 0);
     return size_;
@@ -44,12 +44,12 @@ class Assembler {
     put(0xe9);
     put_distance(target);
   }
-  // 32 bits, the last of an instruction, that lead to `target`.
+  // Emits the last 32 bits of an instruction, the distance to `target`.
   void put_distance(std::uintptr_t target) noexcept {
     const auto distance = static_cast<std::uint32_t>(target - (here() + sizeof(std::uint32_t)));
     append(&distance, sizeof distance);
   }
-  // The flags as `lahf; seto %al` kept them: add $0x7f, %al makes overflow; sahf the rest.
+  // Restores the flags that `lahf; seto %al` saved: add $0x7f, %al sets overflow, sahf the others.
   void put_flags() noexcept { put(0x04, 0x7f, 0x9e); }
   void append(const void* bytes, std::size_t size) noexcept {
     CRANE_ASSERT(size_ + size <= room_);
@@ -66,15 +66,15 @@ class Assembler {
   std::size_t size_ = 0;
 };
 
-// Whether 32 bits at one of the two lead to the other, whatever is within a page of them.
+// Whether 32-bit distances connect the two places, and all places within a page of them.
 inline bool reaches(std::uintptr_t from, std::uintptr_t to) noexcept {
   constexpr std::int64_t kReach = INT32_MAX - 4096;
   const auto distance = static_cast<std::int64_t>(to - from);
   return distance > -kReach && distance < kReach;
 }
 
-// The displacement at `field` of an instruction that moved from `from` to `to` names the same
-// address again.  False: that is out of reach.
+// Adjusts the displacement at `field` of an instruction that moved from `from` to `to`. False: the
+// target is out of reach.
 inline bool move_displacement(unsigned char* field, std::uintptr_t from,
                               std::uintptr_t to) noexcept {
   std::int32_t distance = 0;

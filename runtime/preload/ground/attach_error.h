@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How the library fails before it is attached: it ends the process, because LD_PRELOAD alone would
-// fail open.
+// Failures before the library is attached end the process, because LD_PRELOAD alone would fail
+// open.
 
 #include "dmt/base/log.h"
 #include "dmt/base/raw.h"

@@ -5,13 +5,13 @@ namespace crane::branches {
 namespace {
 
 Action on_interrupt(Slice& s, const Lengths& l, const Event& e) noexcept {
-  const Next stepping = e.inside ? Next::kRun : Next::kStep;  // until it leaves
+  const Next stepping = e.inside ? Next::kRun : Next::kStep;  // run until it leaves Crane
   if (s.near) return {stepping};
   if (e.count >= s.target) return {Next::kStop};
   const std::uint64_t left = s.target - e.count;
   if (left > l.margin) return {Next::kRun, left - l.margin};
   s.near = true;
-  return {stepping, l.slice - l.margin};  // the next slice's: not at each handler of a step
+  return {stepping, l.slice - l.margin};  // the next slice's interrupt, set once here
 }
 
 Action on_step(Slice& s, const Lengths& l, const Event& e) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Vectors of buffers as read, readv, recvmsg and their kin have them.
+// Vectors of buffers of read, readv, recvmsg and similar calls.
 //
 // Threads: plain values.
 
@@ -22,7 +22,7 @@ struct Buffers {
   std::size_t total;
 };
 
-// 0, or a negative error number for what Linux refuses.
+// Returns 0, or a negative error number for vectors that Linux refuses.
 inline int make_buffers(const struct iovec* vectors, std::size_t count, Buffers& out) noexcept {
   if (count > static_cast<std::size_t>(kVectorsMax)) return -EINVAL;
   if (!is_readable(vectors, count * sizeof *vectors)) return -EFAULT;
@@ -34,7 +34,7 @@ inline int make_buffers(const struct iovec* vectors, std::size_t count, Buffers&
   return 0;
 }
 
-// Whether the program has the memory that they name.
+// Whether the program may access the memory of the buffers.
 inline bool are_there(const Buffers& b,
                       bool (*usable)(const void*, std::size_t) noexcept) noexcept {
   for (std::size_t i = 0; i < b.count; ++i) {
@@ -87,7 +87,7 @@ class Cursor {
     return done;
   }
 
-  // Copies `size` bytes into the vectors, as far as they reach.
+  // Copies `size` bytes into the vectors, or as many as fit.
   void scatter(const void* bytes, std::size_t size) noexcept {
     const auto* from = static_cast<const std::byte*>(bytes);
     for (std::size_t done = 0; done < size;) {
@@ -99,7 +99,8 @@ class Cursor {
     }
   }
 
-  // The vectors from here on, cut to `limit` bytes, into `out` (room for kVectorsMax); how many.
+  // Writes the vectors from the cursor on, cut to `limit` bytes, to `out` (room for kVectorsMax);
+  // returns their number.
   std::size_t clip(std::size_t limit, struct iovec* out) const noexcept {
     std::size_t count = 0;
     std::size_t offset = offset_;

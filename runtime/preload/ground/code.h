@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Changing the code of a function that other code calls directly: its first bytes become a jump to
-// a function of ours, in this process' own copy of the page.
+// Changes the code of a function that other code calls directly: its first bytes become a jump to a
+// function of ours, in this process' own copy of the page.
 //
-// Threads: while no other thread can run in the bytes that change.
+// Threads: only while no other thread can run in the bytes that change.
 
 #include <sys/mman.h>
 
@@ -24,7 +24,7 @@ std::uintptr_t address_of(F function) noexcept {
   return reinterpret_cast<std::uintptr_t>(function);
 }
 
-// mov $function, %rax; jmp *%rax.  REQUIRES that the page can be written.
+// Writes mov $function, %rax; jmp *%rax. REQUIRES that the page is writable.
 inline void write_jump(std::uintptr_t at, std::uintptr_t function) noexcept {
   unsigned char code[kJumpBytes] = {0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0};
   std::memcpy(code + 2, &function, sizeof function);
@@ -45,8 +45,8 @@ inline unsigned char* code_at(std::uintptr_t address) noexcept {
   return reinterpret_cast<unsigned char*>(address);
 }
 
-// Gives the bytes at `address` to `write`, while other threads may run in the same page.  False:
-// the kernel does not let them be written.
+// Calls `write` with the bytes at `address`, while other threads may run in the same page. False:
+// the kernel does not make them writable.
 template <typename Write>
 bool change_code(std::uintptr_t address, std::size_t size, Write write) noexcept {
   if (protect_code(address, size, kWritableCode) != 0) return false;
@@ -56,7 +56,7 @@ bool change_code(std::uintptr_t address, std::size_t size, Write write) noexcept
   return restored;
 }
 
-// Where the calling thread's own variable lies relative to %fs, as in all threads.
+// The offset of the calling thread's variable from %fs, which is equal in all threads.
 inline std::int32_t thread_word(const void* variable) noexcept {
   return static_cast<std::int32_t>(reinterpret_cast<std::intptr_t>(variable) -
                                    reinterpret_cast<std::intptr_t>(__builtin_thread_pointer()));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What libc checks for programs that were compiled with _FORTIFY_SOURCE: their calls come with the
-// size of the caller's buffer.  libc itself prints the message and ends the process, as natively.
+// libc's checks for programs that were compiled with _FORTIFY_SOURCE: their calls pass the size of
+// the caller's buffer. libc itself prints the message and ends the process, as natively.
 //
 // Threads: any.
 
@@ -19,7 +19,7 @@ inline void check_room(std::size_t wanted, std::size_t room) noexcept {
   __chk_fail();
 }
 
-// `call` of libc ends the process, because what it is given is wrong.
+// Makes a call of libc that ends the process, because its arguments are wrong.
 template <typename Call>
 void end_in(Call&& call) noexcept {
   const OutsideCrane outside;

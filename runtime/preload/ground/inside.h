@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether this thread executes Crane's own code: then the calls that our code makes go straight to
-// the real functions.  One thread-local byte, no allocation (initial-exec TLS),
-// constant-initialised.
+// Whether this thread executes Crane's own code; then the calls of our code go directly to the real
+// functions. One thread-local byte without allocation (initial-exec TLS), constant-initialised.
 //
-// A thread that has no slot (the library is not attached, a thread of a foreign library before its
-// adoption, a thread past its end) is inside for good: everything it calls is real.
+// A thread without a slot is permanently inside, and all its calls are real: the library is not
+// attached, a foreign library's thread is not adopted yet, or the thread has ended for the
+// schedule.
 //
-// INVARIANT INSIDE-1  The application's code never runs with inside() true (but for threads without
-//               a slot).  So a wrapper leaves with OutsideCrane before a real call that may be
-//               cancelled, longjmp away, or call back into the program (malloc, atfork handlers):
-//               the unwinder does not run our destructors (no exceptions here).
+// INVARIANT INSIDE-1  The application's code never runs with inside() true (except in threads
+//     without a slot). So a wrapper leaves with OutsideCrane before a real call that may be
+//     cancelled, longjmp away, or call back into the program (malloc, atfork handlers): the
+//     unwinder does not run our destructors (this library has no exceptions).
 
 namespace crane {
 
@@ -23,7 +23,7 @@ class InsideCrane {
 
   static bool inside() noexcept { return !application_; }
 
-  // The thread got a slot, or lost it: from here on it is outside, or inside for good.
+  // Called when the thread gets or loses its slot: afterwards it is outside, or permanently inside.
   static void set_outside() noexcept {
     if (leaves_ == nullptr || application_) {
       application_ = true;
@@ -37,7 +37,7 @@ class InsideCrane {
     if (entered_ != nullptr && was_outside) entered_();
   }
 
-  // A thread calls `entered` when it has entered Crane, and `leaves` instead of leaving: that one
+  // A thread calls `entered` when it has entered Crane, and `leaves` instead of leaving; `leaves`
   // sets the byte.
   using Entered = void (*)();
   using Leaves = void (*)(bool& application);
@@ -46,7 +46,7 @@ class InsideCrane {
     leaves_ = leaves;
   }
 
-  // A handler that interrupts the thread anywhere: neither is called.
+  // For a handler that interrupts the thread anywhere: calls neither function.
   static bool hide() noexcept {
     const bool was_inside = !application_;
     application_ = false;
@@ -54,7 +54,7 @@ class InsideCrane {
   }
   static void unhide(bool was_inside) noexcept { application_ = !was_inside; }
 
-  // The byte as the kernel reads it (system_call_trap.h): 1 = it traps this thread's system calls.
+  // The byte that the kernel reads (system_call_trap.h): 1 = this thread's system calls trap.
   static const void* selector() noexcept { return &application_; }
 
  private:
@@ -65,7 +65,7 @@ class InsideCrane {
 
 inline constinit thread_local bool InsideCrane::application_ = false;
 
-// For code of ours that is also called by code of ours: leaves as it came.
+// For code of ours that code of ours also calls: restores the previous state at the end.
 class WithinCrane {
  public:
   WithinCrane() noexcept : was_inside_(InsideCrane::inside()) { InsideCrane::set_inside(); }
@@ -81,7 +81,7 @@ class WithinCrane {
   const bool was_inside_;
 };
 
-// Restores what was before, so that it may be used by code that also runs in unattached threads.
+// Leaves Crane for its scope.
 class OutsideCrane {
  public:
   OutsideCrane() noexcept { InsideCrane::set_outside(); }

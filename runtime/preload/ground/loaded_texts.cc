@@ -10,7 +10,7 @@ namespace crane {
 namespace {
 
 LoadedText libc;
-// Those of ld.so, the vDSO and libcrane.so.
+// The texts of ld.so, the vDSO and libcrane.so.
 constexpr std::size_t kTrustedMax = 4;
 LoadedText trusted[kTrustedMax];
 std::size_t trusted_used = 0;
@@ -42,8 +42,7 @@ void trust(LoadedText text) noexcept {
   if (text.size != 0 && trusted_used < kTrustedMax) trusted[trusted_used++] = text;
 }
 
-// ld.so reports where it is loaded, but not where its text is: that of the object which begins
-// there.
+// ld.so reports its load address but not its text, so this finds the object at that address.
 int look_for_base(dl_phdr_info* object, std::size_t, void* base) noexcept {
   if (object->dlpi_addr != *static_cast<const std::uintptr_t*>(base)) return 0;
   trust(executable_part(*object));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The code of the loaded objects: which of it is libc's, ld.so's, the vDSO's or libcrane.so's.
+// The code of the loaded objects: libc's, ld.so's, the vDSO's and libcrane.so's.
 //
 // Threads: any.  find_object() takes ld.so's lock.
 
@@ -17,20 +17,20 @@ struct LoadedText {
 
 struct LoadedObject {
   LoadedText text;
-  const char* name = nullptr;  // null: no object was found; "": the program
+  const char* name = nullptr;  // null: no object; "": the program
   std::uintptr_t base = 0;
 };
-// The loaded object that has `address` in its text.
+// Returns the loaded object that has `address` in its text.
 LoadedObject find_object(std::uintptr_t address) noexcept;
 
-// Once, in the constructor; what follows REQUIRES it.
+// Called once, in the constructor; the functions below REQUIRE it.
 void find_loaded_texts() noexcept;
 
 LoadedText libc_text() noexcept;
 LoadedText own_text() noexcept;
-// Code of ld.so, the vDSO or libcrane.so.
+// Whether the code is ld.so's, the vDSO's or libcrane.so's.
 bool is_trusted(std::uintptr_t address) noexcept;
-// The same, or libc's: it may hold locks that no turn may be awaited under.
+// The same, or libc's: such code may hold locks, so it must not wait for a turn.
 bool is_libc_or_trusted(const void* address) noexcept;
 
 }  // namespace crane

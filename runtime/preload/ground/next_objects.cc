@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint16_t kVersionIndex = 0x7fff, kHiddenVersion = 0x8000;
 constexpr std::uint16_t kFirstNamedVersion = 2;
 
-// The list of objects has the vDSO, too; dlsym looks up no name in it.
+// The vDSO is in the list of objects, but dlsym finds no name in it.
 bool is_vdso(const dl_phdr_info& object) noexcept {
   const std::uintptr_t image = getauxval(AT_SYSINFO_EHDR);
   const auto headers = reinterpret_cast<std::uintptr_t>(object.dlpi_phdr);
@@ -37,7 +37,7 @@ const Elf64_Dyn* dynamic_of(const dl_phdr_info& object) noexcept {
   return nullptr;
 }
 
-// ld.so has put addresses in place of the offsets, but for sections that it cannot write.
+// ld.so has relocated the offsets to addresses, except in sections that it cannot write.
 template <typename T>
 const T* table_at(std::uintptr_t base, std::uintptr_t value) noexcept {
   return reinterpret_cast<const T*>(value < base ? base + value : value);
@@ -86,8 +86,8 @@ void NextObjects::add(std::uintptr_t base, const Elf64_Dyn* dynamic) noexcept {
   }
 }
 
-// DT_GNU_HASH: four words, a Bloom filter of 64-bit words, buckets, then one word per symbol, whose
-// lowest bit ends a bucket's chain.
+// DT_GNU_HASH: four words, a Bloom filter of 64-bit words, buckets, then one word per symbol, with
+// the lowest bit set at the end of a bucket's chain.
 NextObjects::Match NextObjects::find_in(const Object& o, const char* name, std::uint32_t hash,
                                         void*& found) noexcept {
   const std::uint32_t buckets = o.hash[0], first = o.hash[1], words = o.hash[2];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Functions of the objects that were loaded behind a given one, by name: dlsym(RTLD_NEXT) for many
-// names at once.  Each program that starts looks up several hundred; dlsym takes its lock, catches
-// errors and hashes the name for each of them.
+// Functions by name in the objects that were loaded after a given one: dlsym(RTLD_NEXT) for many
+// names at once. Each program looks up several hundred at its start, and dlsym takes its lock,
+// catches errors and hashes the name each time.
 //
-// Threads: the maker's.  Valid as long as no object is loaded or unloaded.
-// INVARIANT NEXT-1  What is found is what dlsym(RTLD_NEXT) finds; null means that it is to be asked
-//                   (a function that picks its code as it is bound, a name with several versions
-//                   and no default one, an object without a GNU hash table, too many objects).
+// Threads: the maker's. Valid until an object is loaded or unloaded.
+// INVARIANT NEXT-1  A function that is found is the one that dlsym(RTLD_NEXT) finds. Null means:
+//     use dlsym (a function whose code is picked when it is bound, a name with several versions and
+//     no default, an object without a GNU hash table, too many objects).
 
 #include <elf.h>
 
@@ -16,7 +16,7 @@
 
 namespace crane {
 
-// Of a symbol's name, as DT_GNU_HASH has it.
+// The hash of a symbol's name in DT_GNU_HASH.
 constexpr std::uint32_t gnu_hash(const char* name) noexcept {
   std::uint32_t hash = 5381;
   for (; *name != '\0'; ++name) hash = hash * 33 + static_cast<unsigned char>(*name);
@@ -25,10 +25,10 @@ constexpr std::uint32_t gnu_hash(const char* name) noexcept {
 
 class NextObjects {
  public:
-  // Those behind the object that holds `address`, instead of those of before.
+  // Collects the objects after the one that contains `address`, and drops previous ones.
   void collect(const void* address) noexcept;
 
-  // The default version's address.  REQUIRES collect().
+  // Returns the address of the default version. REQUIRES collect().
   void* find(const char* name, std::uint32_t hash) const noexcept;
 
  private:
@@ -39,7 +39,7 @@ class NextObjects {
     const std::uint32_t* hash;  // DT_GNU_HASH
     const Elf64_Sym* symbols;
     const char* names;
-    const std::uint16_t* versions;  // null: it has none
+    const std::uint16_t* versions;  // null: none
   };
   enum class Match : std::uint8_t { kNone, kFound, kAskLoader };
 
@@ -49,7 +49,7 @@ class NextObjects {
 
   Object objects_[kObjectsMax] = {};
   std::size_t count_ = 0;
-  bool complete_ = false;  // all of them are here
+  bool complete_ = false;  // the table holds all objects
 };
 
 }  // namespace crane

@@ -10,7 +10,7 @@ enum class Op : std::uint32_t {
   kNone = 0,
 #define CRANE_NAME(name) name,
 #include "runtime/preload/ground/interposed_names.def"
-  // Operations that are no function of libc.
+  // Operations that are not functions of libc.
   kThreadStart,
   kThreadEnd,
   kSignalDelivery,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Memory of our own for what has no bound: libcrane.so allocates nothing.
+// Pages for data without a bound, because libcrane.so allocates nothing.
 //
-// Threads: any; nothing here touches errno.
+// Threads: any; does not touch errno.
 
 #include <sys/mman.h>
 
@@ -12,7 +12,7 @@
 
 namespace crane {
 
-// All zeros; null when there is none.  SYS_munmap gives it back.
+// Returns zeroed pages, or null. SYS_munmap frees them.
 inline void* map_pages(std::size_t bytes) noexcept {
   const long at = raw_syscall(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -21,7 +21,7 @@ void* find(const char* name, std::uint32_t hash, const char* version) noexcept {
   } else if (void* found = next.find(name, hash)) {
     return found;
   }
-  // By its name dlsym is ours.  It has a version itself: to ask it for that would not end.
+  // The name finds our own dlsym, and looking dlsym up by itself would recurse forever.
   if (!dlsym.is_known() && hash == gnu_hash(dlsym_row::name)) return nullptr;
   return dlsym.get() == nullptr ? nullptr : dlsym(RTLD_NEXT, name);
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The functions behind the interposed ones: one object per row of the table, `real::name`, and a
-// few that have no row but that libcrane.so calls by pointer because they allocate or buffer.
+// The real functions of interposed names: one object per row of the table, `real::name`, and a few
+// without a row that libcrane.so calls by pointer because they allocate or buffer.
 //
-// A program uses a few of them, and each look-up costs a start as much as a system call: so a
-// function is looked up by its first caller, and found without a lock of ld.so's (NextObjects).
+// A program uses few of them, and each look-up costs as much as a system call. So the first caller
+// of a function looks it up, without ld.so's lock (NextObjects).
 //
 // Threads: init() before there are threads; all else by any.
 //
-// INVARIANT REAL-1  After init() no function that this libc has is asked of ld.so any more: a
-//               thread with the turn never waits for one that has ld.so's lock without it.  An
-//               attached thread runs only after init().  Before it, a stub asks ld.so for its own
-//               symbol only (constructors of other libraries run before ours).
+// INVARIANT REAL-1  After init(), no function that this libc has is looked up by ld.so, so a thread
+//     with the turn never waits for a thread that holds ld.so's lock without the turn. An attached
+//     thread runs only after init(). Before it, a stub looks up only its own symbol by ld.so
+//     (constructors of other libraries run before ours).
 
 #include <cstdarg>
 #include <string_view>
@@ -23,13 +23,13 @@ namespace crane::real {
 
 // The next definition of `name`, or null.
 void* find(const char* name, std::uint32_t hash, const char* version) noexcept;
-// Asserts that there is one.
+// The same; asserts that there is one.
 void* resolve(const char* name, std::uint32_t hash, const char* version) noexcept;
 
 template <typename F, typename Row>
 class Function {
  public:
-  // Null where this libc has none.
+  // Returns null where this libc has none.
   F* get() const noexcept {
     F* known = __atomic_load_n(&at_, __ATOMIC_RELAXED);
     return __builtin_expect(known != nullptr, 1) ? known : bind(find);
@@ -52,7 +52,7 @@ class Function {
   mutable F* at_ = nullptr;
 };
 
-// As a type of its own, so that each function's name is known where it is called.
+// Each function has its own type, so that its name is known where it is called.
 #define CRANE_REAL_FUNCTION(type, function, of_version) \
   struct function##_row {                               \
     static constexpr char name[] = #function;           \
@@ -77,7 +77,7 @@ class Function {
 #define INTERPOSE_SECOND(kind, name, function)
 #include "runtime/preload/ground/interposed.def"
 
-// Without rows.
+// Functions without rows.
 CRANE_REAL_FUNCTION(int(void (*)(int, void*), void*), on_exit, "");
 CRANE_REAL_FUNCTION(int(void (*)(void*), void*), __cxa_at_quick_exit, "");
 CRANE_REAL_FUNCTION(int(FILE*, char*, int, size_t), setvbuf, "");
@@ -92,10 +92,10 @@ CRANE_REAL_FUNCTION(int(pthread_attr_t*), pthread_attr_init, "");
 CRANE_REAL_FUNCTION(pthread_t(), pthread_self, "");
 #undef CRANE_REAL_FUNCTION
 
-// Asks ld.so for what it alone can answer: old versions, and functions whose code is picked as they
-// are bound.
+// Looks up by ld.so what only ld.so can find: old versions, and functions whose code is picked when
+// they are bound.
 void init() noexcept;
-// Of a row: whether that is one of them.
+// Whether a row is one of these.
 constexpr bool is_asked_of_loader(std::string_view name, std::string_view version) {
   return !version.empty() || name == "time" || name == "gettimeofday";
 }

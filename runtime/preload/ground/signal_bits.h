@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Sets of signals as the kernel has them.
+// Sets of signals in the kernel's form.
 
 #include <csignal>
 #include <cstdint>
 
 namespace crane {
 
-// sigset_t as the 64 bits of the kernel.
+// Converts a sigset_t to the kernel's 64 bits.
 inline std::uint64_t bits_of(const sigset_t& set) noexcept { return set.__val[0]; }
 inline sigset_t set_of(std::uint64_t bits) noexcept {
   sigset_t set{};

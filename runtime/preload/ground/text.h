@@ -2,7 +2,7 @@
 #pragma once
 // Text without libc's printf, which allocates.
 //
-// Threads: any; nothing here touches errno.
+// Threads: any; these functions do not touch errno.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace crane {
 
-// Decimal `value` after `prefix`, and the end.  `out` has room for it.
+// Writes `value` in decimal after `prefix`, and a terminating 0. `out` has room for it.
 inline void print_number(const char* prefix, std::uint64_t value, char* out) noexcept {
   std::size_t n = std::strlen(prefix);
   std::memcpy(out, prefix, n);
@@ -26,8 +26,8 @@ inline void print_number(const char* prefix, std::uint64_t value, char* out) noe
   out[n] = '\0';
 }
 
-// The decimal number at `text`, of at most nine digits.  Returns the place behind it: `text` itself
-// where there is no digit.
+// Parses a decimal number of at most nine digits. Returns the position after it: `text` itself if
+// there is no digit.
 inline const char* parse_number(const char* text, std::uint32_t& value) noexcept {
   constexpr int kDigitsMost = 9;
   const char* end = text;
@@ -53,7 +53,7 @@ struct ProcessFile {
 
 inline constexpr char kDescriptorLinks[] = "/proc/self/fd/";
 
-// What the descriptor's link says, without an end: its bytes, or a negative error number.
+// Reads the descriptor's link without a terminating 0: its size, or a negative error number.
 inline long read_link_of(unsigned fd, char* out, std::size_t room) noexcept {
   char link[sizeof kDescriptorLinks + 12];
   print_number(kDescriptorLinks, fd, link);

@@ -58,20 +58,20 @@
 #include <utime.h>
 #include <utmp.h>
 
-// Of <resolv.h>, whose macros take names of ours.
+// From <resolv.h>, whose macros use names of ours.
 struct __res_state;
-// Of handles and mounts, which are only passed on.
+// Handles and mounts, which are only passed on.
 struct file_handle;
 struct mount_attr;
-// Of liburing and libaio, which need not be there.
+// From liburing and libaio, which need not be installed.
 struct io_context;
 struct io_uring;
 struct io_uring_params;
 
 namespace crane {
 
-// The types by which a row of interposed.def says that an argument is a descriptor: Descriptor, or
-// Directory when the path after it may be relative to it (attach/own_arguments.h).
+// The types that mark an argument in a row of interposed.def as a descriptor: Descriptor, or
+// Directory when the path after it may be relative to it (own_arguments.h).
 using Descriptor = int;
 using Directory = int;
 using InitRoutine = void (*)();

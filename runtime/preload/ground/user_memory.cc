@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-// The first instruction of each look may fault.  Nothing is pushed, so that who goes on at the
-// third place returns to their caller.
+// The first instruction of each function may fault. Nothing is pushed, so a thread that continues
+// at the third label returns to the function's caller.
 asm(R"(
   .pushsection .text
   .globl crane_look_to_read

@@ -2,8 +2,8 @@
 #pragma once
 // One declaration per row of the table; a row without a definition fails to link.
 //
-// A wrapper runs with InsideCrane::inside() true, in a thread that has a slot (but for the
-// INTERPOSE_OWN, _LATE and _LIST rows, which look themselves).
+// A wrapper runs with InsideCrane::inside() true in a thread that has a slot. The INTERPOSE_OWN,
+// _LATE and _LIST rows are exceptions: they check both themselves.
 
 #include <cstdarg>
 

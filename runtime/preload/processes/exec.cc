@@ -40,13 +40,14 @@ int refuse(const char* path, const char* why) noexcept {
   return ENOEXEC;
 }
 
-// What makes the kernel set AT_SECURE, with which ld.so ignores LD_PRELOAD.  Null: nothing does.
+// Returns why the kernel would set AT_SECURE, with which ld.so ignores LD_PRELOAD; null: it would
+// not.
 const char* why_secure(const char* path, const struct stat& s) noexcept {
   const long uid = raw_syscall(SYS_getuid), gid = raw_syscall(SYS_getgid);
   const long euid = raw_syscall(SYS_geteuid), egid = raw_syscall(SYS_getegid);
   if ((s.st_mode & S_ISUID) != 0 && s.st_uid != euid) return "it is setuid";
   if ((s.st_mode & S_ISGID) != 0 && s.st_gid != egid) return "it is setgid";
-  if (uid != euid || gid != egid) return "the process has two users at once";
+  if (uid != euid || gid != egid) return "the process has two user or group ids";
   constexpr char kCapabilities[] = "security.capability";
   if (uid != 0 && raw_syscall(SYS_getxattr, path, kCapabilities, nullptr, 0) > 0) {
     return "the file has capabilities";
@@ -54,7 +55,8 @@ const char* why_secure(const char* path, const struct stat& s) noexcept {
   return nullptr;
 }
 
-// In a container ld.so finds the library by itself (checkpoint/container.cc), for all programs.
+// In a container, /etc/ld.so.preload makes ld.so load the library into all programs
+// (checkpoint/container.cc).
 bool is_preloaded_by_system() noexcept {
   char text[1024] = {};
   const long fd = raw_syscall(SYS_openat, AT_FDCWD, "/etc/ld.so.preload", O_RDONLY | O_CLOEXEC, 0);
@@ -88,7 +90,7 @@ int check_elf(const char* path, const char* head, std::size_t size, int fd) noex
   return ENOEXEC;
 }
 
-// The interpreter of a script's first line, in place; null when there is none.
+// Returns the interpreter of a script's first line, in place; null when there is none.
 char* interpreter_of(char* head, std::size_t size) noexcept {
   std::size_t i = 2;
   while (i < size && (head[i] == ' ' || head[i] == '\t')) ++i;
@@ -114,7 +116,7 @@ int check_file(const char* path, int depth) noexcept {
     return refuse(path, "it could not be one of the server's processes");
   }
   const long fd = raw_syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-  if (fd == -EACCES) return 0;  // may be executed but not read: it is taken at its word
+  if (fd == -EACCES) return 0;  // executable but not readable: it is assumed to be valid
   if (fd < 0) return static_cast<int>(-fd);
   const Scratch<char> head(kHeadBytes);
   const long got = raw_syscall(SYS_pread64, fd, head.data(), kHeadBytes - 1, 0);
@@ -144,7 +146,7 @@ const char* search_path() noexcept {
   return "/bin:/usr/bin";
 }
 
-// `directory`[0, size) + "/" + `file`; false when it is too long.
+// Writes `directory`[0, size) + "/" + `file`; false when it is too long.
 bool join_path(const char* directory, std::size_t size, const char* file, char* out) noexcept {
   const std::size_t file_size = std::strlen(file);
   if (size + file_size + 2 > kProgramPathMax) return false;
@@ -192,12 +194,12 @@ int execute(const char* path, char* const* argv, char* const* env) noexcept {
   build_environment(env, variables.data(), own_descriptor_base(), self.slot, self.process);
   vfork_memory::publish();
   Turn turn(Op::execve);
-  // The turn goes over to the new program, whose first operation finishes this one: until then none
-  // of this process' other threads can have it.
+  // The new program takes over the turn, and its first operation ends this one. Until then no other
+  // thread of this process can have the turn.
   turn.w.processes[self.process].exec_pending = true;
   wake_waiters_of_robust_mutexes();
   notify::closing(turn.w, {0, INT_MAX, true});
-  allow_tsc();  // ld.so of the new program reads it before anybody could answer
+  allow_tsc();  // ld.so of the new program uses it before there is a handler
   const long error = raw_syscall(SYS_execve, path, argv, variables.data());
   forbid_tsc();
   turn.w.processes[self.process].exec_pending = false;
@@ -244,7 +246,7 @@ void settle_after_exec() noexcept {
       dmt::unbind_descriptor(w, self.process, static_cast<int>(fd));
     }
   }
-  file_lock::may_have_gone(w);  // with what was to be closed on exec
+  file_lock::may_have_gone(w);  // with the descriptors closed on exec
   dmt::delete_posix_timers(w, self.process);
   reset_handlers_for_exec();
 }
@@ -295,7 +297,7 @@ int execveat(int fd, const char* path, char* const* argv, char* const* env, int 
 
 namespace {
 
-// Of the execl family: `first` and what follows it to a null pointer, that included.
+// Counts the arguments of an execl call: `first` to the null pointer, inclusive.
 std::size_t count_of(const char* first, va_list rest) noexcept {
   std::size_t n = 1;
   va_list again;
@@ -327,7 +329,7 @@ int execlp(const char* path, const char* first, va_list rest) {
 int execle(const char* path, const char* first, va_list rest) {
   const Scratch<char*> argv(count_of(first, rest));
   collect(first, rest, argv);
-  char** const env = va_arg(rest, char**);  // behind the end of the list
+  char** const env = va_arg(rest, char**);  // after the end of the list
   return wrap::execve(path, argv.data(), env);
 }
 

@@ -13,7 +13,7 @@ namespace crane {
 namespace family {
 namespace {
 
-int of_kernel = 0;  // the kernel's signal for us; the server's own is ProcessRecord's
+int of_kernel = 0;  // this process' signal in the kernel; ProcessRecord has the server's
 
 }  // namespace
 
@@ -35,7 +35,7 @@ long control(int option, long argument) noexcept {
       *reinterpret_cast<int*>(argument) = p.parent_death_signal;
       return 0;
     case PR_SET_CHILD_SUBREAPER:
-      // The kernel hands it the same orphans, which it waits for there as well.
+      // In the kernel, too, the process adopts these orphans, because it must wait for them there.
       p.collects_orphans = argument != 0;
       return raw_syscall(SYS_prctl, option, argument, 0, 0, 0);
     default:
@@ -65,7 +65,8 @@ void forget_children_in_kernel() noexcept {
 
 namespace wrap {
 
-// The schedule's parent: the kernel's still is another one while a process is on its way out.
+// Returns the parent in the schedule; the kernel's parent may be another process that is still
+// ending.
 pid_t getppid() {
   Turn turn(Op::getppid);
   const std::uint16_t parent = turn.w.processes[self.process].parent;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creation and end of processes.
 //
-// What must hold here:
-//  * Between prepare() and parent()/child() the parent holds the turn: nobody else sees a child
-//  that
-//    is runnable but does not exist.  These three are the innermost atfork handlers; those of the
-//    application and its libraries (allocators lock all their mutexes there) run as usual
-//    operations.
-//  * The child never acts under its parent's slot.
-//  * After end_process() the thread takes no further turn, and all its calls are real.
+// Rules:
+// * Between prepare() and parent()/child() the parent holds the turn, so no other process sees a
+//   child that is runnable but does not exist. These three are the innermost atfork handlers; the
+//   handlers of the application and its libraries (allocators lock all their mutexes there) run as
+//   usual operations.
+// * The child never acts under its parent's slot.
+// * After end_process() the thread takes no further turn, and all its calls are real.
 #include "runtime/preload/processes/fork.h"
 #include "runtime/preload/threads/robust_mutexes.h"
 #include "runtime/preload/threads/thread_life.h"
@@ -48,8 +47,8 @@ thread_local constinit std::uint32_t new_generation = 0;
 thread_local constinit bool spawns_child = false;
 thread_local constinit vfork_memory::Exchange* exchange = nullptr;  // with the child of vfork
 
-// Our handlers may be called from the application's fork() or from inside libc.  The turn that
-// prepare() takes is put by in_parent(), where the analysis does not see it.
+// These handlers run in the application's fork() or inside libc. in_parent() puts the turn that
+// prepare() takes; the static analysis does not see this.
 CRANE_TURN_UNCHECKED void prepare() noexcept {
   if (self.slot == dmt::kNone) return;
   WithinCrane within;
@@ -63,10 +62,11 @@ CRANE_TURN_UNCHECKED void prepare() noexcept {
     if (spawns_child) w.processes[new_child.process].spawn = dmt::SpawnState::kUnderWay;
     new_generation = slot.generation;
   }
-  errno = 0;  // the kernel's answer, for in_parent()
+  errno = 0;  // replaced by the kernel's error for in_parent()
 }
 
-// The kernel refused.  Holding the turn: nobody has seen the child.
+// Removes the child after the kernel refused to fork. The turn was held, so no process has seen the
+// child.
 void undo_child(dmt::Layout& w, int error) noexcept {
   fence_unless_own_limit(error, "the kernel refused to fork on this replica");
   dmt::abandon_process(w, new_child.process);
@@ -85,7 +85,7 @@ CRANE_TURN_UNCHECKED void in_parent() noexcept {
 void in_child() noexcept {
   if (self.slot == dmt::kNone) return;
   WithinCrane within;
-  // The parent's call fails with EAGAIN: this process was never there.
+  // The parent's call fails with EAGAIN as if this process had never existed.
   if (new_child.process == dmt::kNoProcess) raw_syscall(SYS_exit_group, 0);
   branches::forget_counters();
   adopt_slot(value(new_child.slot), new_child.process);
@@ -111,7 +111,7 @@ void in_child() noexcept {
   self.entry->joining = false;
 }
 
-// There is no child after all.
+// Reaps a child that must not exist.
 int have_no_child(pid_t pid) noexcept {
   if (pid > 0) raw_syscall(SYS_wait4, pid, nullptr, 0, nullptr);
   return EAGAIN;
@@ -131,7 +131,7 @@ void learn_pid(Turn& turn, pid_t pid) noexcept {
   turn.result(static_cast<std::uint64_t>(new_child.process));
 }
 
-// The parent learns the pid; an error number when there is no child after all.
+// Records the pid in the parent; returns an error number when there is no child.
 int finish_fork(pid_t pid) noexcept {
   if (new_child.process == dmt::kNoProcess) return have_no_child(pid);
   Turn turn(Op::kForkDone);
@@ -173,8 +173,8 @@ std::uint64_t handled_signals(const dmt::ProcessRecord& p) noexcept {
   return handled;
 }
 
-// The thread is suspended until its child has executed a program or has ended.  As natively, it
-// runs no handler before; a signal that ends the process does.
+// Suspends the thread until its child has executed a program or ended. As natively, it runs no
+// handler before; a signal that ends the process still does.
 int finish_vfork(pid_t pid, const vfork_memory::Exchange& x, int error) noexcept {
   const dmt::Child child = new_child;
   const std::uint32_t generation = new_generation;
@@ -194,7 +194,7 @@ int finish_vfork(pid_t pid, const vfork_memory::Exchange& x, int error) noexcept
   return error;
 }
 
-// `stack`: where the frames of the program that calls it begin.
+// `stack`: where the frames of the calling program begin.
 pid_t vfork_from(std::uintptr_t stack) noexcept {
   bool is_alone;
   {
@@ -209,8 +209,8 @@ pid_t vfork_from(std::uintptr_t stack) noexcept {
   }
   exchange = x;
   spawns_child = true;
-  // As natively no handlers of atfork run.  Beside other threads they do: libc's own must be
-  // unlocked in the child.
+  // As natively, no atfork handlers run in a process of one thread. If there are other threads, the
+  // handlers run, because those of libc unlock libc in the child.
   const pid_t pid = is_alone ? make_child(real::_Fork, false) : make_child(real::fork, true);
   spawns_child = false;
   if (pid == 0) return 0;
@@ -222,8 +222,8 @@ pid_t vfork_from(std::uintptr_t stack) noexcept {
   return is_there ? pid : -1;
 }
 
-// Holding the turn or not, this thread ends the process for the schedule.
-bool is_ending = false;  // this process, for the schedule
+// This thread ends the process for the schedule, with or without the turn.
+bool is_ending = false;  // set once the process ends for the schedule
 
 void end_for_schedule(int wait_status) noexcept {
   InsideCrane::set_inside();
@@ -241,11 +241,11 @@ void end_for_schedule(int wait_status) noexcept {
   abandon_slot();
 }
 
-// The last of all exit handlers: registered before those of the program and its libraries' dynamic
-// destructors, hence run after them.
+// The last of all exit handlers: it is registered before those of the program and of its libraries'
+// destructors, so it runs after them.
 void at_exit(int code, void*) noexcept {
   if (self.slot == dmt::kNone) return;
-  // What stdio still holds belongs before the end: readers of our pipes must not see it later.
+  // Flushes stdio first: readers of our pipes must not see its bytes after the end.
   real::fflush(nullptr);
   end_for_schedule(status_of_exit(code));
 }
@@ -290,17 +290,17 @@ void die_by_signal(int signo) noexcept {
     unsigned long mask;
   } action{};
   raw_syscall(SYS_rt_sigaction, signo, &action, nullptr, 8);
-  raw_syscall(SYS_rt_sigaction, SIGSYS, &action, nullptr, 8);  // a filter may refuse what follows
+  raw_syscall(SYS_rt_sigaction, SIGSYS, &action, nullptr, 8);  // a filter may refuse the next calls
   const std::uint64_t bit = bit_of(signo);
   raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, nullptr, 8);
   raw_syscall(SYS_tgkill, raw_syscall(SYS_getpid), raw_syscall(SYS_gettid), signo);
-  // The first process of a container survives signals that it sends itself.
+  // The first process of a container survives signals that it sends itself, so it exits.
   raw_syscall(SYS_exit_group, 128 + signo);
   __builtin_unreachable();
 }
 
 void end_now(int wait_status) noexcept {
-  // A filter of the program's may kill what its end does.
+  // A filter of the program may kill the process during its end.
   if (!is_ending) end_for_schedule(wait_status);
   if ((wait_status & 0x7f) != 0) die_by_signal(wait_status & 0x7f);
   raw_syscall(SYS_exit_group, (wait_status >> 8) & 0xff);
@@ -319,7 +319,7 @@ int vfork() { return vfork_from(self.caller_stack); }
 int _Fork() { return fork_by(real::_Fork, false); }
 
 int clone(int (*)(void*), void*, int, void*) {
-  static constinit Bound none{0, "calls of clone() are supported",
+  static constinit Bound none{0, "supported calls of clone()",
                               "they fail (ENOSYS): use fork() or pthread_create()"};
   none.say();
   errno = ENOSYS;
@@ -330,7 +330,7 @@ void _exit(int status) { end_now(status_of_exit(status)); }
 void _Exit(int status) { end_now(status_of_exit(status)); }
 
 void exit(int status) {
-  InsideCrane::set_outside();  // the handlers are the application's; at_exit() comes last
+  InsideCrane::set_outside();  // the handlers are the application's; at_exit() runs last
   real::exit(status);
   __builtin_unreachable();
 }

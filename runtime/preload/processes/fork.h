@@ -13,20 +13,19 @@
 
 namespace crane {
 
-// Registers our handlers before anybody else's: prepare runs last before the clone, parent and
-// child first after it.  Idempotent; called from the constructor or by the first other
-// registration.
+// Registers our handlers before all others: prepare runs last before the clone, parent and child
+// first after it. Idempotent; called by the constructor or by the first other registration.
 void register_atfork_handlers() noexcept;
 
-// fork() for our own wrappers (system, popen, posix_spawn, daemon): as the application's.
-// kSpawns: of posix_spawn, whose parent waits for the child to become another program.
+// fork() for our own wrappers (system, popen, posix_spawn, daemon), as the application's fork().
+// kSpawns: for posix_spawn, whose parent waits until the child executes a program.
 inline constexpr bool kSpawns = true;
 pid_t scheduled_fork(bool spawns = false) noexcept;
 
-// vfork as a system call of the program's own.
+// vfork as a direct system call of the program.
 pid_t vfork_by_number() noexcept;
 
-// Registers what ends the process for the schedule when exit() has run all handlers.
+// Registers the handler that ends the process for the schedule after all exit handlers have run.
 void register_exit_handlers() noexcept;
 
 }  // namespace crane

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Descriptors that name processes.
+// Descriptors that refer to processes.
 //
 // Threads: REQUIRES the turn.
 
@@ -8,7 +8,7 @@
 
 namespace crane {
 
-// The process that a pidfd names; -EBADF: it is none, -ESRCH: the process has been waited for.
+// Returns the process that a pidfd names; -EBADF: not a pidfd, -ESRCH: the process was reaped.
 int process_of_descriptor(const dmt::Layout& w, int fd, bool& nonblocking) noexcept;
 
 }  // namespace crane

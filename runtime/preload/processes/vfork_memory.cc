@@ -19,7 +19,7 @@
 #include "runtime/preload/self/thread.h"
 
 extern "C" {
-// Where this library is loaded.
+// The start of this library in memory.
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 }
 
@@ -33,11 +33,11 @@ constexpr std::size_t kWindowMax = 256 * 1024;
 }  // namespace
 
 struct Exchange {
-  // --- by the parent, before the fork
+  // --- written by the parent before the fork
   std::uintptr_t stack;
   bool whole;
-  std::size_t window_bytes;  // from `stack` upwards
-  // --- by the child, `before` at its begin
+  std::size_t window_bytes;  // upwards from `stack`
+  // --- written by the child; `before` when it begins
   bool published;
   bool has_pages;
   int error;
@@ -51,7 +51,7 @@ struct Exchange {
 
 namespace {
 
-constinit Exchange* of_parent = nullptr;  // this process is a child of vfork
+constinit Exchange* of_parent = nullptr;  // set if this process is a child of vfork
 
 template <typename T>
 T* pointer_to(std::uintptr_t word) noexcept {
@@ -62,10 +62,10 @@ std::uintptr_t word_of(const T* p) noexcept {
   return reinterpret_cast<std::uintptr_t>(p);
 }
 
-// --- the parent before the fork  ----------------------------------------------------------------
+// --- the parent before the fork ------------------------------------------------------------------
 
-// The stack above `stack`: of the first thread it ends with what the kernel put there, of another
-// one with its control block.
+// The size of the stack above `stack`. The stack of the first thread ends at the kernel's data;
+// that of another thread ends at its control block.
 std::size_t bytes_of_window(std::uintptr_t stack) noexcept {
   std::size_t bytes = kWindowMax;
   for (const std::uintptr_t end : {getauxval(AT_RANDOM), std::uintptr_t{real::pthread_self()}}) {
@@ -79,15 +79,15 @@ std::size_t bytes_of_window(std::uintptr_t stack) noexcept {
   return std::min(bytes, readable);
 }
 
-// --- the child  ----------------------------------------------------------------------------------
+// --- the child -----------------------------------------------------------------------------------
 
-// Of an entry of /proc/self/pagemap.
+// Whether an entry of /proc/self/pagemap shows a changed page.
 bool is_changed(std::uint64_t entry) noexcept {
   constexpr std::uint64_t kPresent = 1ull << 63, kOfFile = 1ull << 61, kExclusive = 1ull << 56;
   return (entry & (kPresent | kOfFile | kExclusive)) == (kPresent | kExclusive);
 }
 
-// The pages of one mapping that fork has not left to both.
+// Collects the pages of one mapping that parent and child no longer share after fork.
 bool collect_mapping(Exchange& x, int pagemap, std::uintptr_t begin, std::uintptr_t end) noexcept {
   constexpr std::size_t kEntries = 4096;
   const Scratch<std::uint64_t> entries(kEntries);
@@ -108,7 +108,7 @@ bool collect_mapping(Exchange& x, int pagemap, std::uintptr_t begin, std::uintpt
   return true;
 }
 
-// A hexadecimal number, behind which `text` is moved.
+// Reads a hexadecimal number and moves `text` after it.
 std::uintptr_t take_number(const char*& text) noexcept {
   std::uintptr_t number = 0;
   for (;; ++text) {
@@ -123,7 +123,7 @@ std::uintptr_t take_number(const char*& text) noexcept {
   }
 }
 
-// A line of /proc/self/maps: "<begin>-<end> rw-p ...".
+// Collects the mapping of a line of /proc/self/maps: "<begin>-<end> rw-p ...".
 bool collect_line(Exchange& x, int pagemap, const char* line) noexcept {
   const std::uintptr_t begin = take_number(line);
   const std::uintptr_t end = take_number(++line);
@@ -163,17 +163,17 @@ bool collect_pages(Exchange& x) noexcept {
   return done;
 }
 
-// --- the parent when it goes on  -----------------------------------------------------------------
+// --- the parent when it resumes ------------------------------------------------------------------
 
 struct Range {
   std::uintptr_t begin, end;
 };
 
-// Memory that the parent keeps: of libcrane.so, and of libc what tells the two processes apart.
+// Memory that the parent keeps: libcrane.so's, and the parts of libc's that identify the process.
 class Kept {
  public:
   explicit Kept(std::uintptr_t stack) noexcept {
-    // Frames of ours between vfork's caller and the copying, with what that calls.
+    // Frames of ours from vfork's caller to the copying, and the functions that it calls.
     constexpr std::uintptr_t kCalls = 2048;
     const std::uintptr_t here = word_of(__builtin_frame_address(0));
     if (self.stacks.program == 0) add(here - kCalls, stack);
@@ -186,7 +186,8 @@ class Kept {
     dl_iterate_phdr(add_own_object, this);
   }
 
-  // The end of what may be written from `at` on, at most `end`; moves `at` behind what is kept.
+  // Moves `at` after memory that is kept; returns the end of the writable piece there, at most
+  // `end`.
   std::uintptr_t next_piece(std::uintptr_t& at, std::uintptr_t end) const noexcept {
     for (bool moved = true; moved;) {
       moved = false;
@@ -236,7 +237,7 @@ void apply_page(const Kept& kept, std::uintptr_t page, const unsigned char* byte
   for (std::uintptr_t at = page; at < end;) {
     const std::uintptr_t until = kept.next_piece(at, end);
     if (at >= end) return;
-    // What only the child has mapped is not there.
+    // Memory that only the child mapped does not exist in the parent.
     if (!is_writable(pointer_to<void>(at), 1)) return;
     std::memcpy(pointer_to<void>(at), bytes + (at - page), until - at);
     at = until;
@@ -251,7 +252,7 @@ void apply_page(const Kept& kept, std::uintptr_t page, const unsigned char* byte
   for (std::size_t i = 0; i < x.page_count; ++i) apply_page(kept, x.addresses[i], x.pages[i]);
 }
 
-// Other threads have gone on and may have changed the bytes beside.
+// Writes only changed bytes, because other threads may have changed the bytes next to them.
 void apply_window(const Exchange& x) noexcept {
   auto* const window = pointer_to<volatile unsigned char>(x.stack);
   for (std::size_t i = 0; i < x.window_bytes; ++i) {
@@ -289,8 +290,8 @@ void publish() noexcept {
   x.page_count = 0;
   x.has_pages = x.whole && collect_pages(x);
   if (!x.whole || x.page_count < kPagesMax) return;
-  static constinit Bound bound{kPagesMax, "pages that a child of vfork changes come back",
-                               "only its parent's stack and errno do"};
+  static constinit Bound bound{kPagesMax, "pages that a child of vfork may change",
+                               "its parent gets only the stack and errno"};
   bound.say();
 }
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The memory that the child of vfork has in common with its parent.  The child is one of fork,
-// because what libcrane.so knows of a process is in that process' memory.  So the child publishes
-// what it has changed before each exec and at its end, and the parent, which is suspended until
-// then, applies it.
+// The memory that the child of vfork shares with its parent. The child is created by fork, because
+// libcrane.so keeps the state of a process in the memory of that process. So the child publishes
+// its changes before each exec and at its end, and the parent, which is suspended until then,
+// applies them.
 //
-// A process of one thread gets every page that its child has changed.  Where it has several
-// threads, or has a seccomp filter, or where /proc cannot be read, it gets the bytes that the child
-// has changed above the stack pointer of vfork's caller, and errno.
+// A process with one thread gets every page that its child changed. If the process has several
+// threads or a seccomp filter, or if /proc cannot be read, it gets only errno and the bytes that
+// the child changed above the stack pointer of vfork's caller.
 //
-// What a child has changed is lost where it dies without an operation (SIGKILL of the kernel's),
-// and so is memory that the child itself mapped.
+// Changes are lost if the child dies without an operation (the kernel's SIGKILL). Memory that the
+// child itself mapped is lost, too.
 //
-// Threads: the one that calls vfork, and the only one of the child.
+// Threads: the thread that calls vfork, and the only thread of the child.
 
 #include <cstdint>
 
@@ -21,18 +21,18 @@ namespace crane::vfork_memory {
 // Shared by parent and child.
 struct Exchange;
 
-// In the parent, before the fork.  `stack`: the program's own frames begin there.  `whole`: the
-// process has one thread.  Null: the kernel has no memory.
+// Called in the parent before the fork. `stack`: where the program's own frames begin. `whole`: the
+// process has one thread. Null: the kernel has no memory.
 Exchange* create(std::uintptr_t stack, bool whole) noexcept;
 void destroy(Exchange& x) noexcept;
 
-// In a new child; null: it is one of fork and publishes nothing.
+// Called in a new child; null: the child is from fork and publishes nothing.
 void begin_child(Exchange* x) noexcept;
-// Before each exec and at the end of a process.
+// Called before each exec and at the end of a process.
 void publish() noexcept;
 
-// In the parent, when the child has executed or ended.  Returns errno, which the caller sets last:
-// the child's, or `otherwise` where it has published nothing.
+// Called in the parent when the child has executed or ended. Returns errno, which the caller sets
+// last: the child's, or `otherwise` if the child published nothing.
 int apply(const Exchange& x, int otherwise) noexcept;
 
 }  // namespace crane::vfork_memory

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of user and group: libc's, after which a replica's server still ends with its supervisor.
+// Changes of user and group by libc. Afterwards a replica's server still ends with its supervisor.
 #include <cerrno>
 
 #include "runtime/preload/ground/real.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child at a pseudo-terminal of its own.
+// A child with a new pseudo-terminal as its terminal.
 #include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/processes/fork.h"
 #include "runtime/preload/turn/turn.h"

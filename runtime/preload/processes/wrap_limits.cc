@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resource limits.  The kernel's hold but for two: what Crane has mapped is not the server's
-// (RLIMIT_AS), and processor time is the schedule's (RLIMIT_CPU).
+// Resource limits. The kernel enforces them, with two exceptions: Crane's mappings do not count for
+// the server (RLIMIT_AS), and processor time is the schedule's (RLIMIT_CPU).
 #include <sys/resource.h>
 
 #include "dmt/base/raw.h"
@@ -14,20 +14,20 @@ namespace {
 
 static_assert(sizeof(struct rlimit) == sizeof(struct rlimit64));
 
-// The segment, and the stacks of signals and tables of ours with room to spare.
+// The segment, and signal stacks and tables of ours, with a margin.
 constexpr rlim_t kOwnBytes = sizeof(dmt::Layout) + (32u << 20);
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 
 bool is_valid(const struct rlimit& l) noexcept { return l.rlim_cur <= l.rlim_max; }
 
-// RLIM_INFINITY is all ones, so that it is kept as 0.
+// RLIM_INFINITY is all ones; limits are stored plus one, so it is stored as 0.
 rlim_t limit_of(std::uint64_t kept) noexcept { return kept - 1; }
 std::int64_t ns_of(rlim_t seconds) noexcept {
   constexpr rlim_t kMost = INT64_MAX / kSecondNs;
   return seconds >= kMost ? 0 : static_cast<std::int64_t>(seconds == 0 ? 1 : seconds) * kSecondNs;
 }
 
-// An error number.
+// Returns an error number.
 int processor_time(dmt::Layout& w, std::uint16_t process, const struct rlimit* wanted,
                    struct rlimit* old) noexcept {
   dmt::ProcessRecord& p = w.processes[process];
@@ -50,7 +50,7 @@ rlim_t without_own(rlim_t bytes) noexcept {
   return bytes == RLIM_INFINITY || bytes < kOwnBytes ? bytes : bytes - kOwnBytes;
 }
 
-// The kernel's answer: 0 or a negative error number.
+// Returns the kernel's result: 0 or a negative error number.
 long address_space(pid_t p, const struct rlimit* wanted, struct rlimit* old) noexcept {
   struct rlimit given {};
   if (wanted != nullptr) {

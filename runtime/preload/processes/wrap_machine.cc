@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What belongs to the machine: a server gets the answer of a process without the privilege
-// (MACHINE-1), the same on all replicas.
+// Calls that affect the machine: the server gets the result of a process without the privilege
+// (MACHINE-1), which is equal on all replicas.
 #include <cerrno>
 
 #include "dmt/base/raw.h"
@@ -24,7 +24,7 @@ int iopl(int) { return fail(EPERM); }
 int ioperm(unsigned long, unsigned long, int) { return fail(EPERM); }
 int vhangup() { return fail(EPERM); }
 
-// What is mounted: a mount of one replica's server would be the machine's, or part its replica from
+// Mounts: a mount by one replica's server would change the machine, or make its replica differ from
 // the others.
 int mount(const char*, const char*, const char*, unsigned long, const void*) { return fail(EPERM); }
 int umount(const char*) { return fail(EPERM); }
@@ -38,13 +38,13 @@ int move_mount(int, const char*, int, const char*, unsigned) { return fail(EPERM
 int open_tree(int, const char*, unsigned) { return fail(EPERM); }
 int mount_setattr(int, const char*, unsigned, struct mount_attr*, size_t) { return fail(EPERM); }
 
-// Events of all that others do with files, which may wait for our answer; files beside their names,
-// also outside of a container.
+// fanotify reports, and may block, file operations of all processes; handles open files without
+// their names, also outside a container.
 int fanotify_init(unsigned, unsigned) { return fail(EPERM); }
 int fanotify_mark(int, unsigned, uint64_t, int, const char*) { return fail(EPERM); }
 int open_by_handle_at(int, struct file_handle*, int) { return fail(EPERM); }
 
-// Reads and sizes pass; what clears the buffer or changes the console does not.
+// Allows reads and sizes; refuses to clear the buffer or change the console.
 int klogctl(int what, char* b, int n) {
   constexpr int kClose = 0, kOpen = 1, kReadAll = 3, kSizeUnread = 9, kSizeBuffer = 10;
   for (const int harmless : {kClose, kOpen, kReadAll, kSizeUnread, kSizeBuffer}) {

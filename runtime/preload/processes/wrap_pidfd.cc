@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors that name processes (pidfd): virtual, as their readiness is the end of a process at a
-// turn.
+// Descriptors that name processes (pidfd). They are virtual, because they become readable when a
+// process ends, at a turn.
 #include "runtime/preload/processes/pidfd.h"
 
 #include <linux/magic.h>
@@ -40,8 +40,8 @@ int open_process(Turn& turn, pid_t p, unsigned flags) noexcept {
   return bind_new(turn, make_placeholder(SOCK_CLOEXEC), file);
 }
 
-// The directory of a process in a proc file system names it as well.  `path` is what the
-// descriptor's link says, with an end: the number, or what is no name of a process.
+// The directory of a process in a proc file system names the process, too. `path` is the text of
+// the descriptor's link, terminated: it ends with the number, or does not name a process.
 int process_named_by(const dmt::Layout& w, const char* path) noexcept {
   const char* const name = std::strrchr(path, '/') + 1;
   constexpr char kThreads[] = "/task/";
@@ -52,7 +52,7 @@ int process_named_by(const dmt::Layout& w, const char* path) noexcept {
   std::uint32_t pid;
   const char* const end = parse_number(name, pid);
   if (end == name || is_thread) return -EBADF;
-  if (*end == ' ') return -ESRCH;  // " (deleted)": it has been waited for
+  if (*end == ' ') return -ESRCH;  // " (deleted)": the process was reaped
   if (*end != '\0') return -EBADF;
   const std::uint16_t process = dmt::find_process(w, pid);
   return process == dmt::kNoProcess ? -ESRCH : process;
@@ -69,17 +69,17 @@ int process_of_directory(const dmt::Layout& w, int fd) noexcept {
   return process_named_by(w, path);
 }
 
-// A descriptor of this process for what `target` is in the other one.
+// Returns a descriptor of this process for the file that `target` is in the other one.
 int take_descriptor(Turn& turn, std::uint16_t process, int target) noexcept {
   const dmt::ProcessRecord& p = turn.w.processes[process];
   if (p.state == dmt::ProcessState::kZombie) return -ESRCH;
-  if (is_own_descriptor(target)) return -EBADF;  // OWN-FD-1: they are at one place in all
+  if (is_own_descriptor(target)) return -EBADF;  // OWN-FD-1: the same numbers in all processes
   const long kernels = raw_syscall(SYS_pidfd_open, p.pid, 0);
   if (kernels < 0) return static_cast<int>(kernels);
   const long taken = raw_syscall(SYS_pidfd_getfd, kernels, target, 0);
   raw_syscall(SYS_close, kernels);
   if (taken < 0) return static_cast<int>(taken);
-  // The lowest free number, which the kernel's pidfd had.
+  // The lowest free number, which the kernel's pidfd occupied until now.
   const long fd = raw_syscall(SYS_fcntl, taken, F_DUPFD_CLOEXEC, 0);
   raw_syscall(SYS_close, taken);
   if (fd < 0) return static_cast<int>(fd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Awaiting children, and what libc builds from fork and exec: posix_spawn, system, popen, daemon.
-// libc's own versions call none of the interposed functions (rule 15), so these are ours.
+// Waits for children, and the calls that libc builds from fork and exec: posix_spawn, system,
+// popen, daemon. libc's own versions do not call the interposed functions (rule 15), so Crane
+// replaces them.
 #include <climits>
 #include <cstring>
 
@@ -26,18 +27,18 @@ namespace {
 
 struct WaitResult {
   int error = 0;  // 0, ECHILD or EINTR
-  pid_t pid = 0;  // 0 = nothing to tell of any (WNOHANG)
+  pid_t pid = 0;  // 0 = no child has changed (WNOHANG)
   std::int32_t status = 0;
   unsigned event = 0;       // a dmt::ChildEvent
-  std::int64_t cpu_ns = 0;  // what it and those that it waited for have used
+  std::int64_t cpu_ns = 0;  // used by the child and by those that it waited for
 };
 
-// The zombie's kernel half follows at once; it needs nobody's turn (D12).
+// Reaps the kernel's zombie, which ends soon and needs no turn for it (D12).
 void await_kernel(std::uint32_t pid) noexcept {
   for (;;) {
     const long result = raw_syscall(SYS_wait4, static_cast<pid_t>(pid), nullptr, 0, nullptr);
     if (result != -EINTR && result != -ECHILD) return;
-    // An orphan is not ours yet while its parent is on its way out.
+    // An orphan becomes our child only when its parent has ended in the kernel.
     if (result == -ECHILD && raw_syscall(SYS_kill, pid, 0) == -ESRCH) return;
     if (result == -ECHILD) raw_syscall(SYS_sched_yield);
   }
@@ -92,7 +93,7 @@ pid_t answer(const WaitResult& result, int* status, struct rusage* usage) noexce
   return result.pid;
 }
 
-// si_code and si_status.
+// Fills in si_code and si_status.
 void describe_child(const WaitResult& result, siginfo_t& info) noexcept {
   const int status = result.status;
   switch (result.event) {
@@ -120,7 +121,7 @@ pid_t wait_by_number(Op op, pid_t which, int* status, int options, struct rusage
   return answer(await_child(op, which, events, options & WNOHANG), status, r);
 }
 
-// waitid's part after its arguments were looked at.
+// The part of waitid after its arguments are checked.
 int wait_and_describe(pid_t which, siginfo_t* info, int options) noexcept {
   unsigned events = 0;
   if ((options & WEXITED) != 0) events |= dmt::kChildEnded;
@@ -166,7 +167,7 @@ char shell_name[] = "sh";
   end_now(status_of_exit(127));
 }
 
-// --- posix_spawn's opaque objects, as glibc 2.15 and later lay them out  -------------------------
+// --- posix_spawn's opaque objects in the layout of glibc 2.15 and later --------------------------
 
 struct SpawnAction {
   enum Tag : int { kClose, kDup2, kOpen, kChdir, kFchdir, kCloseFrom, kTerminal } tag;
@@ -202,7 +203,7 @@ const SpawnAction* actions_of(const posix_spawn_file_actions_t& a) noexcept {
   return reinterpret_cast<const SpawnAction*>(a.__actions);
 }
 
-// In front of the terminal, as a child that libc makes with all signals blocked.
+// Moves to the terminal's foreground with SIGTTOU blocked; libc's child has all signals blocked.
 int come_to_front(int fd) noexcept {
   if (terminal::terminal_file(fd) == 0) return 0;
   const sigset_t output = set_of(bit_of(SIGTTOU));
@@ -214,8 +215,8 @@ int come_to_front(int fd) noexcept {
   return error;
 }
 
-// One action in the child, by the interposed functions, so that descriptors stay known.  An error
-// number.
+// Performs one action in the child by the interposed functions, so that descriptors stay known.
+// Returns an error number.
 int perform(const SpawnAction& a) noexcept {
   OutsideCrane outside;
   const auto error_of = [](long result) { return result < 0 ? errno : 0; };
@@ -254,7 +255,7 @@ int perform(const SpawnAction& a) noexcept {
   return EINVAL;
 }
 
-// An error number.
+// Returns an error number.
 int apply_attributes(const posix_spawnattr_t& t) noexcept {
   OutsideCrane outside;
   const int flags = t.__flags;
@@ -281,7 +282,7 @@ int apply_attributes(const posix_spawnattr_t& t) noexcept {
 }
 
 struct Spawn {
-  const char* file;  // a path, or to be looked for
+  const char* file;  // a path, or a name to search for
   bool looks_for;
   const posix_spawn_file_actions_t* actions;
   const posix_spawnattr_t* attributes;
@@ -289,7 +290,7 @@ struct Spawn {
   char* const* env;
 };
 
-// In the child: returns only what failed, an error number.
+// Runs in the child. Returns only on failure, an error number.
 int become(const Spawn& s) noexcept {
   int error = s.attributes == nullptr ? 0 : apply_attributes(*s.attributes);
   for (int i = 0; s.actions != nullptr && error == 0 && i < s.actions->__used; ++i) {
@@ -302,7 +303,7 @@ int become(const Spawn& s) noexcept {
   return error != 0 ? error : execute_or_shell(found.data(), s.argv, s.env);
 }
 
-// As libc's, which goes on when the child has become another program or has failed.
+// As in libc, returns when the child has executed the program or failed.
 int spawn(Op op, pid_t* p, const Spawn& s) noexcept {
   const pid_t pid = scheduled_fork(kSpawns);
   if (pid < 0) return errno;
@@ -357,13 +358,13 @@ Opened* claim_opened() noexcept {
   return nullptr;
 }
 
-// In the child: end `there` of the pipe becomes stdin or stdout, and the shell takes over.
+// Runs in the child: end `there` of the pipe becomes stdin or stdout, and the shell is executed.
 [[noreturn]] void popen_child(int here, int there, bool reads, const char* command) noexcept {
   {
     OutsideCrane outside;
     const int wanted = reads ? STDOUT_FILENO : STDIN_FILENO;
     for (const Opened& o : opened) {
-      if (o.used && o.stream != nullptr) ::close(o.fd);  // as POSIX asks
+      if (o.used && o.stream != nullptr) ::close(o.fd);  // as POSIX requires
     }
     ::close(here);
     if (there != wanted) {
@@ -544,7 +545,7 @@ int pclose(FILE* stream) {
     }
     o.stream = nullptr;
     o.used = false;
-    // As libc: of bytes that did not reach the command, where it says nothing itself.
+    // As libc: reports bytes that did not reach the command, unless the command failed itself.
     return status == 0 && closed != 0 ? fail(error) : status;
   }
   return fail(EINVAL);

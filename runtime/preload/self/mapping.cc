@@ -48,13 +48,14 @@ void add(std::uintptr_t begin, std::uintptr_t end, std::uint64_t identity,
     }
     return;
   }
-  // Objects in it would have another name here than in other processes: nobody would be woken.
-  // Callers looked for room before; in parallel mode several may have seen the last of it.
+  // Objects in this mapping would have other names than in other processes, so wake-ups would be
+  // lost. Callers checked for room before, but in parallel mode several may have seen the last
+  // room.
   dmt::fence(without_turn(),
              "a process of the server has more shared mappings than the table holds");
 }
 
-// The mapping of an address, or null.
+// Returns the mapping of an address, or null.
 const Mapping* find(std::uintptr_t address) noexcept {
   const std::size_t count = used.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < count; ++i) {
@@ -66,9 +67,9 @@ const Mapping* find(std::uintptr_t address) noexcept {
 }  // namespace
 
 bool has_room_for_mappings() noexcept {
-  constexpr std::size_t kReserve = 64;  // threads that looked at the same time
+  constexpr std::size_t kReserve = 64;  // for concurrent checks
   static constinit Bound bound{kMappingsMax - kReserve, "shared mappings of one process",
-                               "further ones fail (ENOMEM)"};
+                               "mappings beyond it fail (ENOMEM)"};
   const bool has_room = taken.load(std::memory_order_relaxed) + kReserve <= kMappingsMax;
   if (!has_room) bound.say();
   return has_room;
@@ -92,7 +93,7 @@ void remove_mapping(const void* address, std::size_t size) noexcept {
     m.end.store(0, std::memory_order_release);
     m.begin.store(0, std::memory_order_release);
     taken.fetch_sub(1, std::memory_order_relaxed);
-    // What is left on both sides.
+    // Adds the remaining parts on both sides.
     if (first < begin) add(first, begin, identity, offset);
     if (end < last) add(end, last, identity, offset + (end - first));
   }
@@ -124,7 +125,7 @@ bool cuts_mapping(const void* address, std::size_t size) noexcept {
 
 std::uint64_t name_of_shared(const volatile void* address) noexcept {
   const Mapping* m = find(word_of(address));
-  // Nobody's but ours: a child of fork has a copy at the same address.
+  // Private to this process: a child of fork has a copy at the same address.
   if (m == nullptr) return name_of_address(self.space, address);
   const std::uint64_t offset = m->offset + (word_of(address) - m->begin.load());
   return name_of_address(m->identity, reinterpret_cast<const void*>(offset));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Calls that name a descriptor of libcrane.so itself are answered before any wrapper sees them: for
-// the program there is no such descriptor.  Which arguments are descriptors follows from their
-// types in the rows of interposed.def, so that a new row is covered by being there.
+// Calls that name a descriptor of libcrane.so fail before any wrapper sees them, because the
+// program has no such descriptor. The types in the rows of interposed.def mark the arguments that
+// are descriptors, so a new row is covered automatically.
 //
 // Threads: any.
 // INVARIANT OWN-FD-1  No interposed call reads, writes, maps, copies or passes on a descriptor of
-//                     ours (tests/interpose/posix/descriptors_that_are_not_open.c).
+//     ours (tests/interpose/posix/descriptors_that_are_not_open.c).
 
 #include <array>
 #include <cerrno>
@@ -22,11 +22,11 @@ namespace crane::own {
 // Bit i: argument i.
 struct Arguments {
   std::uint8_t descriptors = 0;
-  std::uint8_t directories = 0;  // that the path behind them may be relative to
+  std::uint8_t directories = 0;  // the path in the next argument may be relative to it
   constexpr bool none() const { return (descriptors | directories) == 0; }
 };
 
-// Of a row's parameters, such as "(Descriptor fd, off_t n)": their types say which are descriptors.
+// Reads a row's parameters, such as "(Descriptor fd, off_t n)": their types mark the descriptors.
 constexpr Arguments arguments_of(std::string_view parameters) {
   Arguments found;
   parameters.remove_prefix(1);
@@ -60,7 +60,7 @@ inline constexpr auto kArguments = [] {
 }();
 constexpr Arguments arguments_of(Op op) { return kArguments[static_cast<std::size_t>(op)]; }
 
-// Whether one of the arguments is ours.  A path that is absolute needs no directory.
+// Whether one of the arguments is ours. An absolute path does not use its directory.
 template <Arguments which>
 bool is_named(const long* words) noexcept {
 #pragma GCC unroll 6
@@ -75,7 +75,7 @@ bool is_named(const long* words) noexcept {
   return false;
 }
 
-// Returns what the function returns for a descriptor that is not open, and sets errno as it does.
+// Returns the function's result for a descriptor that is not open, and sets errno as it does.
 template <Op op, typename R>
 R no_such_descriptor() noexcept {
   if constexpr (op == Op::posix_fallocate || op == Op::posix_fallocate64) return EBADF;

@@ -24,7 +24,7 @@ constexpr int kSegmentAt = 0, kDoorbellAt = 1, kMessagesAt = 2, kDirectoryAt = 3
 
 int descriptor_base = 0;
 
-// dir(own_segment_path())/name in `out`.
+// Writes dir(own_segment_path())/name to `out`.
 void path_beside_segment(const char* name, char (&out)[kOwnPathMax]) noexcept {
   const char* slash = std::strrchr(own_segment_path(), '/');
   const std::size_t size =
@@ -36,18 +36,18 @@ void path_beside_segment(const char* name, char (&out)[kOwnPathMax]) noexcept {
 }
 
 int pick_base() noexcept {
-  // Above what a server counts up to, below what the kernel allows us: the same on all replicas,
-  // whose limits are the same.
+  // Above the numbers that a server reaches and below the kernel's limit, which is the same on all
+  // replicas.
   struct rlimit limit {};
   raw_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
   constexpr rlim_t kHighest = 1u << 20;
   const rlim_t top = limit.rlim_cur < kHighest ? limit.rlim_cur : kHighest;
-  // CRIU has descriptors of its own above a process' highest while it restores it.
+  // CRIU uses descriptors above a process' highest while it restores the process.
   constexpr int kRoomForCriu = 256;
   return static_cast<int>(top) - (top >= 4 * kRoomForCriu ? kRoomForCriu : 2 * kOwnDescriptors);
 }
 
-// Moves `fd` to its place among our own; inherited by exec, which finds it there.
+// Moves `fd` to its place among our own; exec inherits it there.
 void move_to(int fd, int place) noexcept {
   if (fd < 0 || fd == descriptor_base + place) return;
   raw_syscall(SYS_dup2, fd, descriptor_base + place);
@@ -60,7 +60,7 @@ int open_beside(const char* name, int flags) noexcept {
   return static_cast<int>(raw_syscall(SYS_openat, AT_FDCWD, path, flags, 0644));
 }
 
-// Its place is a check-in's when the program has used up all other descriptors.
+// A check-in uses the spare place when the program has used up all other descriptors.
 void put_spare() noexcept {
   raw_syscall(SYS_fcntl, descriptor_base + kDirectoryAt, F_DUPFD, descriptor_base + kSpareAt);
 }
@@ -90,7 +90,7 @@ long new_socket() noexcept {
   return raw_syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 }
 
-// The program may have used up all the descriptors that it has allowed itself ..
+// The program may have used up all descriptors that it allows itself, so this raises the limit.
 long socket_beyond_limit() noexcept {
   struct rlimit limit {};
   raw_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
@@ -103,7 +103,7 @@ long socket_beyond_limit() noexcept {
   return fd;
 }
 
-// .. or all that there are: `spare` says whether the spare one's place was taken.
+// If there is no descriptor at all, uses the place of the spare one; `spare`: whether it did.
 long socket_for_check_in(bool& spare) noexcept {
   long fd = new_socket();
   if (fd == -EMFILE) fd = socket_beyond_limit();

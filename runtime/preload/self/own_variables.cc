@@ -17,7 +17,7 @@ namespace {
 char segment_path[kOwnPathMax];
 char preload[kOwnPathMax];
 
-// What exec passes on; filled per exec.
+// The variables for the program after exec; filled at each exec.
 char variable_preload[kOwnPathMax + 16];
 char variable_segment[kOwnPathMax + 16];
 char variable_descriptor[48], variable_slot[32], variable_process[32];
@@ -64,12 +64,12 @@ void read_own_variables(const char* path) noexcept {
 
 const char* own_segment_path() noexcept { return segment_path; }
 
-// The program has the environment that it was given: what is ours is added to it again at exec.
-// The loader put the auxiliary vector behind the environment, and runtimes look for it behind the
-// first null (Go's does): the gap is filled with pairs that say nothing.  That wants an even number
-// of ours; otherwise the vector looks empty, and who looks reads /proc/self/auxv.
+// Gives the program its original environment; ours is added again at exec. The loader put the
+// auxiliary vector after the environment, and runtimes (Go's) search it after the first null. So
+// the gap is filled with ignored pairs, which requires an even number of our variables. Otherwise
+// the vector looks empty, and the runtime reads /proc/self/auxv.
 //
-// LXC sets container=lxc.  CRANE_CONTAINER has the entry that was there before, or nothing.
+// LXC sets container=lxc. CRANE_CONTAINER contains the previous entry, or nothing.
 void hide_own_variables() noexcept {
   char** out = environ;
   char** end = environ;

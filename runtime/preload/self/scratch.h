@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Memory that a call of ours needs while it is done: vectors, paths, chunks of bytes.  It is none
-// of the program's stack, which may be a thread of PTHREAD_STACK_MIN or a handler's 16 KB: Linux
-// needs a few hundred bytes of it for a system call, and so do we
-// (-Wframe-larger-than, Libcrane.cmake).
+// Memory for the duration of a call of ours: vectors, paths, chunks of bytes. It is not on the
+// program's stack, which may belong to a thread of PTHREAD_STACK_MIN or to a handler with 16 KB.
+// Linux needs a few hundred bytes of stack for a system call, and so does Crane (the Makefile's
+// -Wframe-larger-than).
 //
-// Each thread has an area of its own beside its signal stacks (signal_stack.h), used as a stack.
-// Where that has no room - a thread without one, calls within handlers within calls - the kernel is
-// asked for pages.  A program that jumps out of a handler leaves calls of ours behind: their memory
-// is free again (forget_left_behind).
+// Each thread has an area next to its signal stacks (signal_stack.h), used as a stack. If the
+// thread has no area, or the area has no room (calls within handlers within calls), the memory is
+// pages of the kernel. A program that jumps out of a handler abandons calls of ours; their memory
+// becomes free again (forget_left_behind).
 //
 // Threads: each has its own.
 //
-// INVARIANT SCRATCH-1  Who gives its piece back gives back all that were taken after it: they
-// belong
-//                to calls inside of its own, or to calls that a jump has left behind.
+// INVARIANT SCRATCH-1  Returning a piece also returns all pieces that were taken after it: they
+//     belong to inner calls, or to calls that a jump has abandoned.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,11 +21,11 @@
 
 namespace crane {
 
-// What a thread keeps of its area (ThreadBlock).
+// The state of a thread's area (ThreadBlock).
 struct ScratchState {
   static constexpr std::uint32_t kPiecesMax = 32;
   struct Piece {
-    std::uintptr_t program;  // the program's stack pointer, by which a jump is judged
+    std::uintptr_t program;  // the program's stack pointer, to detect jumps
     std::size_t begin;
   };
   std::uint32_t pieces = 0;
@@ -36,7 +35,7 @@ struct ScratchState {
 
 class ScratchMemory {
  public:
-  // Ends the process when the kernel has no memory: the call is half done.
+  // Ends the process when the kernel has no memory, because the call is half done.
   explicit ScratchMemory(std::size_t bytes) noexcept;
   ~ScratchMemory();
   ScratchMemory(const ScratchMemory&) = delete;
@@ -44,16 +43,16 @@ class ScratchMemory {
 
   void* data() const noexcept { return data_; }
 
-  // The program jumps to where its stack pointer was `target`.
+  // Called when the program jumps to where its stack pointer was `target`.
   static void forget_left_behind(std::uintptr_t target) noexcept;
 
  private:
   void* data_ = nullptr;
-  std::size_t page_bytes_ = 0;  // of the kernel's; 0: piece_ of the area
+  std::size_t page_bytes_ = 0;  // size of the kernel's pages; 0: piece_ of the area
   std::uint32_t piece_ = 0;
 };
 
-// `count` elements, not initialised unless their type does it.
+// `count` elements, initialised only if their type does so.
 template <typename T>
 class Scratch {
  public:

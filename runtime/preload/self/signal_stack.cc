@@ -15,7 +15,7 @@ extern "C" void crane_call_on_stack(void* top, Handler handler, int signo, sigin
 extern "C" [[noreturn]] void crane_continue_on(void* frame, Handler handler, int signo,
                                                siginfo_t* info, void* context);
 
-// The frame is found by %rbp, so that unwinding passes from one stack to the other.
+// %rbp points to the frame, so unwinding passes from one stack to the other.
 asm(R"(
   .pushsection .text
   .hidden crane_call_on_stack
@@ -66,8 +66,8 @@ constexpr std::uintptr_t kOperationBytes = 256 * 1024;
 constexpr std::uintptr_t kEntryBytes = 64 * 1024;
 constexpr std::uintptr_t kStackBytes = 2 * kGuard + kOperationBytes + kEntryBytes;
 constexpr std::uintptr_t kBytes = kStackBytes + kScratchBytes;
-constexpr std::uintptr_t kLeastRoom = 96 * 1024;  // what an operation may need
-constexpr std::uintptr_t kRedZone = 128;          // that code writes below its stack pointer
+constexpr std::uintptr_t kLeastRoom = 96 * 1024;  // stack that an operation may need
+constexpr std::uintptr_t kRedZone = 128;          // written below the stack pointer
 constexpr std::uintptr_t kPage = 4096;
 constexpr int kAutoDisarm = static_cast<int>(1u << 31);  // SS_AUTODISARM
 constexpr std::size_t kSmallest = 2048;                  // the kernel's MINSIGSTKSZ
@@ -100,7 +100,7 @@ std::uintptr_t stack_pointer_of(const void* context) noexcept {
       static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP]);
 }
 
-// --- moving a frame of the kernel's  -------------------------------------------------------------
+// --- moving a frame of the kernel's --------------------------------------------------------------
 
 // From the return address below the context to the end of the floating-point state.
 struct Frame {
@@ -124,14 +124,14 @@ bool can_move(const void* context) noexcept {
          static_cast<const ucontext_t*>(context)->uc_mcontext.fpregs != nullptr;
 }
 
-// Where the frame begins when it ends below `top`: as far from its place as alignment allows.
+// Returns the begin of the frame when it is moved below `top` by a multiple of the alignment.
 std::uintptr_t place_below(std::uintptr_t top, const Frame& frame) noexcept {
   constexpr std::uintptr_t kAlignment = 64;
   const std::uintptr_t moved_end = top - ((top - frame.end) & (kAlignment - 1));
   return moved_end - (frame.end - frame.begin);
 }
 
-// The kernel writes there, or says that it cannot: a page that is none, the end of a stack.
+// Whether the range is writable; tested by the kernel, because a stack may end there.
 bool is_writable(std::uintptr_t begin, std::uintptr_t end) noexcept {
   for (std::uintptr_t at = end - 8; at >= begin; at -= kPage) {
     if (raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, at & ~7ul, 8) != 0) return false;
@@ -151,7 +151,7 @@ bool is_writable(std::uintptr_t begin, std::uintptr_t end) noexcept {
                     static_cast<siginfo_t*>(pointer_to(word_of(info) + by)), moved);
 }
 
-// Where the kernel would put a frame for `action`, above which nothing may be written.
+// Returns where the kernel would put a frame for `action`; nothing may be written above it.
 std::uintptr_t top_for(const struct sigaction& action, std::uintptr_t interrupted) noexcept {
   const stack_t& alternate = self.stacks.alternate;
   const bool wants = (action.sa_flags & SA_ONSTACK) != 0;
@@ -161,7 +161,8 @@ std::uintptr_t top_for(const struct sigaction& action, std::uintptr_t interrupte
   return interrupted - kRedZone;
 }
 
-// SS_AUTODISARM: the stack is none while a handler runs on it, and set again when that returns.
+// SS_AUTODISARM: the alternate stack is disabled while a handler runs on it, and set again
+// afterwards.
 void begin_on_alternate(std::uintptr_t top) noexcept {
   stack_t& alternate = self.stacks.alternate;
   if ((alternate.ss_flags & kAutoDisarm) == 0 || (alternate.ss_flags & SS_DISABLE) != 0) return;
@@ -179,7 +180,7 @@ std::byte* scratch_area() noexcept {
   return memory == 0 ? nullptr : static_cast<std::byte*>(pointer_to(memory + kStackBytes));
 }
 
-// --- a thread's stacks  --------------------------------------------------------------------------
+// --- a thread's stacks ---------------------------------------------------------------------------
 
 void* map() noexcept {
   void* memory = map_pages(kBytes);
@@ -212,7 +213,7 @@ void disarm() noexcept {
   s.memory = 0;
 }
 
-// --- moving  -------------------------------------------------------------------------------------
+// --- moving --------------------------------------------------------------------------------------
 
 void move_to_operation(Continuation f, int signo, siginfo_t* info, void* context) noexcept {
   if (!can_move(context)) return;
@@ -222,7 +223,7 @@ void move_to_operation(Continuation f, int signo, siginfo_t* info, void* context
   if (is_on_entry(s, interrupted)) return;  // STACK-2
   const bool nested = is_on_operation(s, interrupted);
   std::uintptr_t to = place_below(nested ? interrupted - kRedZone : s.next, frame);
-  // Jumps out of many handlers have used it up: as a kernel without alternate stacks.
+  // Jumps out of many handlers have used up the stack: acts as a kernel without alternate stacks.
   if (to < operation_begin(s) + kLeastRoom && !nested) {
     to = place_below(interrupted - kRedZone, frame);
   }
@@ -245,7 +246,7 @@ bool move_to_program(const struct sigaction& action, Continuation f, int signo, 
   move(frame, to, f, signo, info, context);
 }
 
-// --- nesting  ------------------------------------------------------------------------------------
+// --- nesting -------------------------------------------------------------------------------------
 
 Operation::Operation(const void* context) noexcept
     : level_{self.stacks.level, stack_pointer_of(context), self.stacks.next, self.stacks.program} {
@@ -284,7 +285,7 @@ void call_handler(const struct sigaction& action, int signo, siginfo_t* info,
   const stack_t alternate = self.stacks.alternate;
   begin_on_alternate(top);
   OutsideCrane outside;
-  // A handler of one argument has its place in the same union and does not look at the others.
+  // A handler with one argument is in the same union and ignores the other arguments.
   if (elsewhere) {
     crane_call_on_stack(pointer_to(top & kAligned), action.sa_sigaction, signo, info, context);
   } else if ((action.sa_flags & SA_SIGINFO) != 0) {
@@ -295,7 +296,7 @@ void call_handler(const struct sigaction& action, int signo, siginfo_t* info,
   if ((alternate.ss_flags & kAutoDisarm) != 0) self.stacks.alternate = alternate;
 }
 
-// --- the program's alternate stack  --------------------------------------------------------------
+// --- the program's alternate stack ---------------------------------------------------------------
 
 bool on_alternate() noexcept { return is_on(self.stacks.alternate, program_pointer()); }
 
@@ -326,7 +327,7 @@ bool is_left_behind(std::uintptr_t interrupted, std::uintptr_t target) noexcept 
   const stack_t& alternate = self.stacks.alternate;
   const bool to_alternate = is_on(alternate, target);
   const bool was_alternate = is_on(alternate, interrupted);
-  // A handler on the alternate stack jumps within it: what it interrupted goes on later.
+  // A handler jumps within the alternate stack: the interrupted code continues later.
   if (to_alternate != was_alternate) return was_alternate;
   return target > interrupted;
 }

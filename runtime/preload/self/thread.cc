@@ -10,7 +10,7 @@ dmt::Layout* segment = nullptr;
 namespace {
 
 ThreadEntry threads[kThreadsMax];
-// The last that ended detached.
+// The handles of the last threads that ended detached.
 constexpr std::size_t kEndedMax = 64;
 pthread_t ended_detached[kEndedMax];
 std::size_t next_ended = 0;
@@ -77,7 +77,7 @@ ThreadEntry* find_thread_by_id(std::uint32_t thread_id) noexcept {
 }
 
 void forget_other_threads() noexcept {
-  ending_thread.store(0, std::memory_order_relaxed);  // it was the parent's
+  ending_thread.store(0, std::memory_order_relaxed);  // the parent's thread
   for (std::size_t i = 0; i < threads_used; ++i) {
     if (&threads[i] == self.entry) continue;
     const ThreadEntry& t = threads[i];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the library keeps per thread and per process, in the process' own memory (the scheduler's
-// part is in the segment).  Data and the table of threads; turn.h takes the turns.
+// The library's state per thread and per process, in the process' own memory (the scheduler's part
+// is in the segment): data and the table of threads. turn.h takes the turns.
 //
-// Threads: `self` is the thread's own.  The table of threads is read and written only while holding
-// the turn, but for `cancel_requested` of the own entry.
+// Threads: `self` is the thread's own. The table of threads is read and written only while holding
+// the turn, except `cancel_requested` of the own entry.
 //
-// INVARIANT THREAD-1  self.slot != kNone iff the thread may take turns; without a slot InsideCrane
-//               is set for good and all its calls are real.
+// INVARIANT THREAD-1  self.slot != kNone iff the thread may take turns. Without a slot, InsideCrane
+//     is set permanently and all its calls are real.
 
 #include <atomic>
 #include <cstddef>
@@ -25,18 +25,18 @@
 
 namespace crane {
 
-// A thread that was created or adopted by the library, until it is joined or has ended detached.
+// A thread that the library created or adopted, until it is joined or has ended detached.
 struct ThreadEntry {
   bool used;
   bool finished;
   bool detached;
-  bool joining;  // somebody is in pthread_join on it
+  bool joining;  // another thread is in pthread_join on it
   bool cancel_requested;
   std::uint16_t slot;
   std::uint32_t thread_id;  // the kernel's; 0 until it ran
   pthread_t handle;
   std::uint64_t exit_object;
-  void* stacks;  // that its signals arrive on (signal_stack.h)
+  void* stacks;  // its signal stacks (signal_stack.h)
 };
 
 inline constexpr std::size_t kThreadsMax = dmt::kSlotsMax;
@@ -52,21 +52,21 @@ struct ThreadBlock {
   std::uint64_t space = 0;      // names the process' private objects
   ThreadEntry* entry = nullptr;
   // virtual time (vtime.h)
-  std::int64_t clock_ns = 0;        // what this thread has last read
-  std::int64_t wall_offset_ns = 0;  // of the wall clock, at its last turn
+  std::int64_t clock_ns = 0;        // last value that the thread read
+  std::int64_t wall_offset_ns = 0;  // wall clock minus clock_ns, at its last turn
   std::uint32_t clock_reads = 0;    // since its last turn
   // time slices (tick_points.h)
-  std::int64_t slice_left_ps = 0;      // of its slice; less than 0: a tick stops the thread
-  std::int64_t slice_rest_ps = 0;      // what is left beside that
-  std::uint64_t tick_saved = 0;        // a register, in a stub
-  std::uint64_t slice_operations = 0;  // of its slot when its last slice ended
-  std::int64_t slice_began_ns = 0;     // processor time then
-  std::uint32_t locked_streams = 0;    // by flockfile: no slice ends meanwhile
+  std::int64_t slice_left_ps = 0;      // left of the slice; below 0: a tick stops the thread
+  std::int64_t slice_rest_ps = 0;      // the slice's parts after slice_left_ps
+  std::uint64_t tick_saved = 0;        // a register, saved in a stub
+  std::uint64_t slice_operations = 0;  // operations of its slot at the end of its last slice
+  std::int64_t slice_began_ns = 0;     // processor time at that end
+  std::uint32_t locked_streams = 0;    // locked by flockfile: no slice may end
   branches::ThreadState branches{};
-  // IN_* bits that some watch asked for when its last operation ended (notify.h)
+  // IN_* bits that a watch requested when the thread's last operation ended (notify.h)
   std::uint32_t watched_events = 0;
   // virtual cancellation
-  std::uint32_t empty_polls = 0;  // in a row, of those that did not wait
+  std::uint32_t empty_polls = 0;  // consecutive empty polls that did not wait
   bool cancel_disabled = false;
   bool cancel_asynchronous = false;
   bool forking = false;  // between the atfork handlers
@@ -77,12 +77,12 @@ struct ThreadBlock {
   std::uint32_t random_state[16] = {};
   unsigned char random_bytes[64] = {};
   bool random_ready = false;
-  bool known = false;               // it has had a slot, or was reported for having none
-  const void* caller = nullptr;     // whom the last wrapped call returns to
-  std::uintptr_t caller_stack = 0;  // of vfork: where its caller's frames begin
+  bool known = false;               // has had a slot, or was reported
+  const void* caller = nullptr;     // return address of the last wrapped call
+  std::uintptr_t caller_stack = 0;  // for vfork: begin of its caller's frames
   std::uint32_t locks = 0;   // mutexes held, roughly: ends the quantum in parallel mode (rule 23)
-  dmt::ProbeMemory probe{};  // of the stall rule (probe.cc)
-  std::uint64_t home = 0;    // the processors it goes back to; 0: it is there (probe.cc)
+  dmt::ProbeMemory probe{};  // for the stall rule (probe.cc)
+  std::uint64_t home = 0;    // processors to return to; 0: it is there (probe.cc)
   signal_stack::Stacks stacks{};
   ScratchState scratch{};
   const filter::Filter* filters = nullptr;  // seccomp's, the newest (seccomp_check.h)
@@ -94,27 +94,27 @@ inline thread_local constinit ThreadBlock self{};
 // The segment of this replica; null before attaching.
 extern dmt::Layout* segment CRANE_GUARDED_BY_TURN;
 
-// The segment for a thread that may not hold the turn: for fields marked "any:", what is constant,
-// its own slot, and its own process' descriptors, which only calls of that process change.
+// The segment for a thread that may not hold the turn: for fields marked "any:", constants, its own
+// slot, and the descriptors of its own process, which only calls of that process change.
 CRANE_TURN_UNCHECKED inline dmt::Layout& without_turn() noexcept { return *segment; }
 
-// The time of its turn, which a thread's readings begin at.  REQUIRES the turn.
+// Starts a thread's readings of the clock at the time of its turn. REQUIRES the turn.
 inline void note_time(const dmt::Layout& w) noexcept {
   self.clock_ns = w.scheduler.now_ns;
   self.wall_offset_ns = w.scheduler.wall_offset_ns;
 }
 
-// In the application's code, with a slot.
+// Whether the thread runs the application's code and has a slot.
 inline bool is_outside() noexcept { return self.slot != dmt::kNone && !InsideCrane::inside(); }
 
 inline Slot own_slot() noexcept { return Slot{self.slot}; }
 
-// The program has put this thread into a seccomp sandbox.
+// Whether the program has put this thread into a seccomp sandbox.
 inline bool is_filtered() noexcept { return self.filters != nullptr; }
 
-// Names of synchronisation objects: the address within its address space, or the place in the
-// mapped memory when the object is shared between processes (mapping.h; DESIGN D2).  The top bit
-// tells them from the names that the scheduler gives out.
+// Names of synchronisation objects: the address within its address space or, if processes share the
+// object, the place in the mapped memory (mapping.h; DESIGN D2). The top bit distinguishes them
+// from names that the scheduler assigns.
 inline std::uint64_t name_of_address(std::uint64_t space, const volatile void* address) noexcept {
   std::uint64_t x = reinterpret_cast<std::uintptr_t>(address) ^ (space * 0x9E3779B97F4A7C15);
   x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9;
@@ -128,28 +128,29 @@ inline bool is_parallel() noexcept {
   return without_turn().header.configuration.mode == dmt::Mode::kParallel;
 }
 
-// --- the table of threads (REQUIRES the turn)  ---------------------------------------------------
+// --- the table of threads (REQUIRES the turn) ----------------------------------------------------
 
 bool has_room_for_thread() noexcept;
-// It ended detached, lately: who asks for it gets EINVAL, as from libc, which still has its memory.
+// Whether the thread recently ended detached. Calls on it get EINVAL, as from libc, which still has
+// its memory.
 bool was_detached(pthread_t handle) noexcept;
-// A fresh entry, or null when there are kThreadsMax.
+// Returns a new entry, or null when there are kThreadsMax.
 ThreadEntry* add_thread(const dmt::Layout& w, pthread_t handle, std::uint16_t slot,
                         bool detached) noexcept;
 ThreadEntry* find_thread(pthread_t handle) noexcept;
 ThreadEntry* find_thread_by_id(std::uint32_t thread_id) noexcept;
 void remove_thread(ThreadEntry& entry) noexcept;
-// The child of fork has one thread.
+// Called in the child of fork, which has one thread.
 void forget_other_threads() noexcept;
 
-// Calls for the kernel's id of each thread of this process that lives, the caller's first.
+// Calls `call` with the kernel's id of each living thread of this process, the caller's first.
 void each_living_thread(void (*call)(std::uint32_t thread_id)) noexcept;
 
-// --- the end of a thread  ------------------------------------------------------------------------
+// --- the end of a thread -------------------------------------------------------------------------
 
-// A thread that has ended for the schedule is in libc for a while yet: it gives its memory back,
-// its arena and its stack.  In serial mode no thread of its process goes on before it is gone from
-// the kernel, so that addresses depend on the schedule alone.
+// A thread that has ended for the schedule stays in libc for a while to free its memory, arena and
+// stack. In serial mode, no thread of its process continues before it has left the kernel, so that
+// addresses depend only on the schedule.
 extern std::atomic<std::uint32_t> ending_thread;  // its id; 0 = none
 void wait_for_ending_thread() noexcept;
 inline void let_ending_thread_go() noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jumps: siglongjmp and setcontext restore the virtual mask that sigsetjmp and getcontext saw (the
-// kernel's never changes).  It is kept in libc's own buffers, in words that the kernel's mask
-// leaves free.
+// Jumps: siglongjmp and setcontext restore the virtual mask that sigsetjmp and getcontext stored
+// (the kernel's mask never changes). It is kept in libc's own buffers, in words that the kernel's
+// mask does not use.
 #include <bit>
 
 #include "runtime/preload/ground/inside.h"
@@ -15,7 +15,7 @@
 namespace crane {
 namespace {
 
-// Words of the 1024-bit mask in libc's buffer, of which the kernel fills the first.
+// Words of the 1024-bit mask in libc's buffer; the kernel fills only the first.
 constexpr int kMaskAt = 14, kMarkAt = 15;
 constexpr unsigned long kMark = 0x6a756d706d61736b;  // "jumpmask"
 
@@ -23,7 +23,7 @@ unsigned long mark_of(const struct __jmp_buf_tag* e) noexcept {
   return kMark ^ reinterpret_cast<unsigned long>(e);
 }
 
-// libc keeps it scrambled by a word of the thread's.
+// libc stores it scrambled with a word of the thread.
 std::uintptr_t stack_pointer_of(const struct __jmp_buf_tag* e) noexcept {
   constexpr int kStackPointerAt = 6, kRotation = 17;
   std::uintptr_t guard = 0;
@@ -33,7 +33,7 @@ std::uintptr_t stack_pointer_of(const struct __jmp_buf_tag* e) noexcept {
 
 [[noreturn]] void jump(void (*real_jump)(struct __jmp_buf_tag*, int), struct __jmp_buf_tag* e,
                        int v) noexcept {
-  // Buffers without a mask may end before it (those of pthread_cleanup_push do).
+  // Buffers without a mask may end before these words (those of pthread_cleanup_push do).
   if (e->__mask_was_saved != 0 && e->__saved_mask.__val[kMarkAt] == mark_of(e)) {
     Turn turn(Op::siglongjmp);
     exchange_mask(turn.w, e->__saved_mask.__val[kMaskAt]);
@@ -41,29 +41,29 @@ std::uintptr_t stack_pointer_of(const struct __jmp_buf_tag* e) noexcept {
   const std::uintptr_t target = stack_pointer_of(e);
   signal_stack::jump_to(target);
   ScratchMemory::forget_left_behind(target);
-  InsideCrane::set_outside();  // INSIDE-1: the frames of ours that are jumped over end nothing
+  InsideCrane::set_outside();  // INSIDE-1: the jump skips destructors in our frames
   real_jump(e, v);
   __builtin_unreachable();
 }
 
 }  // namespace
 
-// Called by the assembly stub: notes the mask, and says where to jump.
+// Called by the assembly stub: stores the mask and returns the address to jump to.
 extern "C" __attribute__((visibility("hidden"), used)) void* crane_note_jump(
     struct __jmp_buf_tag* e, int saves_mask) noexcept {
   if (self.slot != dmt::kNone && saves_mask != 0) {
-    // The thread's own mask: nobody else changes it, so this needs no turn.
+    // The thread's own mask: no other thread changes it, so this needs no turn.
     e->__saved_mask.__val[kMaskAt] = without_turn().slots[self.slot].blocked_signals;
     e->__saved_mask.__val[kMarkAt] = mark_of(e);
   }
   return reinterpret_cast<void*>(real::__sigsetjmp.get());
 }
 
-// --- contexts  -----------------------------------------------------------------------------------
+// --- contexts ------------------------------------------------------------------------------------
 
 namespace {
 
-// Words of the context's mask that the kernel, which knows 64 signals, leaves alone.
+// Words of the context's mask that the kernel, which has 64 signals, does not use.
 constexpr int kContextMaskAt = 1, kContextMarkAt = 2;
 
 unsigned long mark_of(const ucontext_t* c) noexcept {
@@ -76,11 +76,11 @@ void note_mask(ucontext_t* c) noexcept {
   c->uc_sigmask.__val[kContextMarkAt] = mark_of(c);
 }
 
-// The mask of the context becomes the thread's, with what the program has added to it since.
+// Sets the thread's mask to the mask of the context plus the signals that the program added since.
 void take_mask(ucontext_t* c) noexcept {
   if (self.slot == dmt::kNone || c->uc_sigmask.__val[kContextMarkAt] != mark_of(c)) return;
   c->uc_sigmask.__val[kContextMaskAt] |= c->uc_sigmask.__val[0];
-  c->uc_sigmask.__val[0] = 0;  // the kernel's, which blocks nothing
+  c->uc_sigmask.__val[0] = 0;  // the kernel's mask blocks nothing
   if (InsideCrane::inside()) return;
   const InsideCrane inside;
   Turn turn(Op::setcontext);
@@ -115,7 +115,8 @@ void siglongjmp(struct __jmp_buf_tag* e, int v) { jump(real::siglongjmp.get(), e
 void longjmp(struct __jmp_buf_tag* e, int v) { jump(real::longjmp.get(), e, v); }
 void _longjmp(struct __jmp_buf_tag* e, int v) { jump(real::_longjmp.get(), e, v); }
 void __longjmp_chk(struct __jmp_buf_tag* e, int v) {
-  // libc asks the kernel whether the thread is on its alternate stack, and may leave it upwards.
+  // A jump from the alternate stack may lead upwards. libc would query the kernel, which does not
+  // know the program's alternate stack.
   jump(signal_stack::on_alternate() ? real::longjmp.get() : real::__longjmp_chk.get(), e, v);
 }
 

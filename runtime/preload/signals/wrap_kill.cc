@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sending signals: pending at the sender's turn (DESIGN D11, rule 14).
+// Sending signals: a signal is pending from the sender's turn on (DESIGN D11, rule 14).
 #include <sys/resource.h>
 
 #include "dmt/base/raw.h"
@@ -29,7 +29,7 @@ int send_to_process(dmt::Layout& w, std::uint16_t process, int s,
 
 namespace {
 
-// kill()'s choice; an error number.
+// Selects the targets as kill() does; returns an error number.
 int send_to(dmt::Layout& w, pid_t p, int s, const dmt::SignalInfo& info) noexcept {
   if (s < 0 || s > kSignals) return EINVAL;
   if (p > 0) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Virtual signals: dispositions, masks, delivery at turns, sending, awaiting (DESIGN D11, rule 14).
+// Virtual signals: dispositions, masks, delivery at turns, sending, waiting (DESIGN D11, rule 14).
 //
-// What must hold here:
-//  * Handlers run outside of Crane, with no turn of ours half done: they may longjmp or end us.
-//  * The kernel has no handler of the application; only synchronous faults come from it.
+// Rules:
+// * Handlers run outside Crane and not within one of our turns, because they may longjmp or end the
+//   process.
+// * The kernel has no handler of the application; it delivers only synchronous faults.
 #include <ucontext.h>
 
 #include <atomic>
@@ -27,7 +28,7 @@
 #include "runtime/preload/turn/process_end.h"
 #include "runtime/preload/turn/tick_points.h"
 
-// Of the linker: where libcrane.so begins in memory, and where its code ends.
+// Provided by the linker: begin of libcrane.so in memory and end of its code.
 extern "C" {
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
@@ -39,7 +40,7 @@ namespace {
 constexpr std::uint64_t kNeverBlocked = (1ull << (SIGKILL - 1)) | (1ull << (SIGSTOP - 1));
 constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 
-// The process' own; changed only while holding the turn, copied by fork.
+// Belongs to the process; changed only while holding the turn, copied by fork.
 struct sigaction actions[kSignals + 1];
 
 bool is_ignored_by_default(int s) noexcept {
@@ -58,7 +59,7 @@ void* as_pointer(std::uint64_t value) noexcept {
   return pointer;
 }
 
-// The mask while the program's handler runs, as the kernel would have it.
+// Returns the mask during the program's handler, as the kernel would set it.
 std::uint64_t mask_in_handler(const struct sigaction& action, int signo,
                               std::uint64_t before) noexcept {
   std::uint64_t mask = before | bits_of(action.sa_mask);
@@ -75,7 +76,7 @@ CRANE_REQUIRES_TURN void take_default_action(int signo) noexcept {
   end_now(status_of_signal(signo));
 }
 
-// One signal that was taken off, with the turn held; returns with it held.
+// Delivers one signal that was taken from the pending ones. Called and returns with the turn held.
 CRANE_REQUIRES_TURN void deliver(dmt::Layout& w, int signo, const dmt::SignalInfo& sent,
                                  Handlers& ran) noexcept {
   const struct sigaction action = actions[signo];
@@ -93,7 +94,8 @@ CRANE_REQUIRES_TURN void deliver(dmt::Layout& w, int signo, const dmt::SignalInf
   } else if (ran == Handlers::kNoneRan) {
     ran = Handlers::kAllRestart;
   }
-  // As Linux, which makes the frames of all before the first runs: the last one's handler is first.
+  // Linux makes all frames before the first handler runs, so the handler of the last signal runs
+  // first.
   dmt::SignalInfo next;
   while (const int above = dmt::take_signal(w, own_slot(), next)) deliver(w, above, next, ran);
   constexpr auto kOp = static_cast<dmt::Operation>(Op::kSignalDelivery);
@@ -106,7 +108,7 @@ CRANE_REQUIRES_TURN void deliver(dmt::Layout& w, int signo, const dmt::SignalInf
   context.uc_stack = self.stacks.alternate;
   signal_stack::call_handler(action, signo, &info, &context);
   take_turn();
-  slot.blocked_signals = bits_of(context.uc_sigmask) & ~kNeverBlocked;  // it may have changed it
+  slot.blocked_signals = bits_of(context.uc_sigmask) & ~kNeverBlocked;  // handlers may change it
 }
 
 }  // namespace
@@ -123,7 +125,7 @@ void fill_siginfo(siginfo_t& out, int signo, const dmt::SignalInfo& sent) noexce
     out.si_uid = sent.uid;
     if (signo == SIGCHLD && sent.code > 0) out.si_status = sent.status;
   }
-  // The same place of the union as si_status, which a sender's value would overwrite.
+  // si_value shares its place with si_status, which a sender's value would overwrite.
   if (signo != SIGCHLD || sent.code <= 0) out.si_value.sival_ptr = as_pointer(sent.value);
 }
 
@@ -177,12 +179,12 @@ void TemporaryMask::restore() noexcept {
   if (given_) exchange_mask(w_, saved_);
 }
 
-// --- faults  -------------------------------------------------------------------------------------
+// --- faults --------------------------------------------------------------------------------------
 
 namespace {
 
-// The program's handler of a fault, on the stack where the kernel would have called it.  What it
-// changes in its context (mask, alternate stack, registers) counts when it returns.
+// Runs the program's handler of a fault, on the stack that the kernel would have used. Changes that
+// it makes to its context (mask, alternate stack, registers) take effect when it returns.
 void run_fault_handler(int signo, siginfo_t* info, void* given) noexcept {
   const bool was_inside = self.stacks.was_inside;
   auto& context = *static_cast<ucontext_t*>(given);
@@ -217,15 +219,16 @@ void run_fault_handler(int signo, siginfo_t* info, void* given) noexcept {
   if (!was_inside) InsideCrane::set_outside();
 }
 
-// Where in libcrane.so this is; 0: it is elsewhere.
+// Returns the offset in libcrane.so; 0: the address is elsewhere.
 std::uint64_t place_in_library(std::uint64_t address) noexcept {
   const auto begin = reinterpret_cast<std::uintptr_t>(__ehdr_start);
   const auto end = reinterpret_cast<std::uintptr_t>(etext);
   return address >= begin && address < end ? address - begin : 0;
 }
 
-// A call of the program has faulted on our way: by a pointer of its own, as it would in libc, or
-// by an error of ours.  Both are the program's fault on all replicas; its place says which it was.
+// Reports a fault inside a call of the program: by a pointer of the program, as it would happen in
+// libc, or by an error of ours. Both count as the program's fault on all replicas; the place in the
+// message shows which it was.
 void name_fault_inside(int signo, const siginfo_t* info, const void* context) noexcept {
   constexpr int kFrames = 4;
   constexpr unsigned kNamed = 8;  // some programs handle their faults, and have many
@@ -246,19 +249,19 @@ void name_fault_inside(int signo, const siginfo_t* info, const void* context) no
   }
 }
 
-// A fault is an action of the program (D18): the application's handler, or the process' end as an
-// operation of the schedule, also when the fault happened while holding the turn.
+// A fault is an action of the program (D18): runs the application's handler, or ends the process as
+// an operation of the schedule, also when the fault happened while holding the turn.
 void take_fault(int signo, siginfo_t* info, void* context) noexcept {
   const bool was_inside = InsideCrane::inside();
-  // An assertion of ours: no operation, the node sees an end that is not in the schedule and
-  // fences.
+  // An assertion of ours takes no operation: the node sees an end that is not in the schedule and
+  // fences the replica.
   if (self.slot == dmt::kNone || (signo == SIGABRT && was_inside)) die_by_signal(signo);
   InsideCrane::set_inside();
   const struct sigaction action = actions[signo];
   if (was_inside && info->si_code > 0) name_fault_inside(signo, info, context);
   const bool has_handler = disposition_of(action) == dmt::Disposition::kHandler;
   const bool blocked = (without_turn().slots[self.slot].blocked_signals & bit_of(signo)) != 0;
-  const bool sent = info->si_code <= 0;  // abort() inside libc, not a processor's fault
+  const bool sent = info->si_code <= 0;  // from abort() in libc, not from the processor
   if (!has_handler || (blocked && !sent)) end_now(status_of_signal(signo));
   self.stacks.was_inside = was_inside;
   if (!signal_stack::move_to_program(action, run_fault_handler, signo, info, context)) {
@@ -267,7 +270,7 @@ void take_fault(int signo, siginfo_t* info, void* context) noexcept {
   run_fault_handler(signo, info, context);
 }
 
-// A system call or a soft barrier that came as a signal.  It may block.
+// Handles a system call or a soft barrier that came as a signal. May block.
 void answer_call(int signo, siginfo_t* info, void* context) noexcept {
   {
     signal_stack::Operation operation(context);
@@ -295,12 +298,13 @@ void install_fault_handlers() noexcept {
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
   for (const int signo : kFaults) real::sigaction(signo, &action, nullptr);
-  // A limit of the program's on its files (RLIMIT_FSIZE; sshd sets 0) holds for our messages as
-  // well: a write fails, and the kernel ends nobody past the schedule.
+  // A file size limit of the program (RLIMIT_FSIZE; sshd sets 0) applies to our messages, too. The
+  // write then fails, but the kernel must not end the process outside the schedule.
   struct sigaction ignored {};
   ignored.sa_handler = SIG_IGN;
   real::sigaction(SIGXFSZ, &ignored, nullptr);
-  // Blocked by whoever started the server, these would end the process without an operation.
+  // If these signals were blocked when the server started, a fault would end the process without an
+  // operation.
   std::uint64_t ours = 0;
   for (const int signo : kFaults) ours |= bit_of(signo);
   raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &ours, nullptr, 8);
@@ -310,7 +314,7 @@ void install_fault_handlers() noexcept {
   }
 }
 
-// --- dispositions  -------------------------------------------------------------------------------
+// --- dispositions --------------------------------------------------------------------------------
 
 namespace {
 
@@ -430,7 +434,7 @@ int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
   return change_mask(Op::pthread_sigmask, how, set, old);
 }
 
-// BSD's masks: the first 32 signals as the bits of an int.  dash calls them around each command.
+// BSD's masks: the first 32 signals as the bits of an int. dash calls them around each command.
 static int change_first_signals(Op op, int how, int mask) noexcept {
   const sigset_t set = set_of(static_cast<std::uint32_t>(mask));
   sigset_t old;
@@ -455,7 +459,7 @@ int sigpending(sigset_t* set) {
   return 0;
 }
 
-// --- waiting  ------------------------------------------------------------------------------------
+// --- waiting -------------------------------------------------------------------------------------
 
 int sigsuspend(const sigset_t* set) {
   Turn turn(Op::sigsuspend, Turn::kCancellationPoint);
@@ -468,8 +472,8 @@ int sigsuspend(const sigset_t* set) {
   return fail(EINTR);
 }
 
-// POSIX' sigpause: without this one in the mask, which is not the kernel's.  BSD's has a name that
-// the header gives to this one.
+// POSIX' sigpause: waits without this signal in the virtual mask. The header maps BSD's sigpause to
+// another name.
 int __xpg_sigpause(int s) {
   if (!is_valid_signal(s)) return fail(EINVAL);
   sigset_t set;
@@ -478,7 +482,7 @@ int __xpg_sigpause(int s) {
   return wrap::sigsuspend(&set);
 }
 
-// With a signal, or the first signals of a mask as the bits of an int.
+// Takes a signal, or the first signals of a mask as the bits of an int.
 int __sigpause(int s, int is_signal) {
   if (is_signal != 0) return wrap::__xpg_sigpause(s);
   const sigset_t set = set_of(static_cast<std::uint32_t>(s));
@@ -498,7 +502,7 @@ int pause() {
 
 namespace {
 
-// The signal, or -error.
+// Returns the signal, or -error.
 int await_signal(Op op, const sigset_t* set, const struct timespec* t, bool restarts,
                  dmt::SignalInfo& info) noexcept {
   Turn turn(op, Turn::kCancellationPoint);
@@ -515,7 +519,7 @@ int await_signal(Op op, const sigset_t* set, const struct timespec* t, bool rest
     }
     const dmt::WakeReason why = turn.wait(dmt::signal_object(self.process), deadline);
     if (why == dmt::WakeReason::kTimeout) return -EAGAIN;
-    // Any handler ends sigtimedwait and sigwaitinfo, and sigwait begins again.
+    // Any handler ends sigtimedwait and sigwaitinfo; sigwait starts again.
     if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kNeverRestarts) && !restarts) {
       return -EINTR;
     }
@@ -526,7 +530,7 @@ int await_and_tell(Op op, const sigset_t* set, siginfo_t* info, const struct tim
   dmt::SignalInfo sent{};
   const int result = await_signal(op, set, t, false, sent);
   if (result < 0) return fail(-result);
-  if (sent.code == SI_TKILL) sent.code = SI_USER;  // as libc tells it
+  if (sent.code == SI_TKILL) sent.code = SI_USER;  // as libc reports it
   if (info != nullptr) fill_siginfo(*info, result, sent);
   return result;
 }
@@ -553,13 +557,13 @@ int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
 
 }  // namespace wrap
 
-// --- the end by a signal of one's own  -----------------------------------------------------------
+// --- ending the process by a signal --------------------------------------------------------------
 
 namespace wrap {
 
 void abort() {
   {
-    // POSIX: as raise(SIGABRT) though it be blocked; a handler that returns changes nothing.
+    // POSIX: as raise(SIGABRT), even if it is blocked; a handler that returns changes nothing.
     Turn turn(Op::abort);
     exchange_mask(turn.w, turn.w.slots[self.slot].blocked_signals & ~bit_of(SIGABRT));
     if (actions[SIGABRT].sa_handler != SIG_IGN) {

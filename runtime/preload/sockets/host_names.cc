@@ -29,7 +29,7 @@ bool is_same_name(const char* a, const char* b) noexcept {
   return lower(*a) == lower(*b);
 }
 
-// Also of names below it (RFC 6761).
+// Also true for names below localhost (RFC 6761).
 bool is_local_host(const char* name) noexcept {
   const std::size_t size = std::strlen(name), own = sizeof kLocalHost - 1;
   if (size < own || !is_same_name(name + size - own, kLocalHost)) return false;
@@ -91,7 +91,8 @@ void ask_the_leader(Turn& turn, const NameRequest& request, ResolvedBody& answer
   }
 }
 
-// The part behind '%': an interface's name where the address is of one link, or its number.
+// Reads the part after '%': the name of an interface if the address is local to a link, or its
+// number.
 bool read_scope(const char* text, const VirtualAddress& address, std::uint32_t& scope) noexcept {
   const bool of_link = (address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80) ||  // fe80::/10
                        (address.ip[0] == 0xff && (address.ip[1] & 0x0f) <= 2);  // groups of a link
@@ -122,7 +123,7 @@ bool read_six(const char* name, VirtualAddress& out, bool& good_scope) noexcept 
 int read_number(const char* name, int family, bool maps, VirtualAddress& out) noexcept {
   out = {};
   struct in_addr ip;
-  // inet_aton() takes what stands behind a blank, which no name has.
+  // inet_aton() accepts any text after a blank, but a host name has no blank.
   if (std::strchr(name, ' ') == nullptr && std::strchr(name, '\n') == nullptr &&
       std::strchr(name, '\t') == nullptr && ::inet_aton(name, &ip) != 0) {
     out.family = AF_INET;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Names of hosts.  Numbers, localhost and the name of the machine that all replicas claim to be are
-// answered here; all other names, also those of /etc/hosts, which differs between hosts, by the
-// leader's resolver, through the log (dmt/names.h).
+// Names of hosts. This code resolves numbers, localhost, and the machine name that all replicas
+// claim to have. The leader's resolver answers all other names through the log (dmt/names.h), also
+// those in /etc/hosts, which differs between hosts.
 //
 // Threads: REQUIRES the turn.
 
@@ -13,14 +13,15 @@
 
 namespace crane::host_names {
 
-// What a name that is a number says: 0, EAI_ADDRFAMILY for another family than `family`, EAI_NONAME
-// for an interface that is not there; kNoNumber.  `maps`: an IPv4 address may be one of IPv6.
+// Reads a name that is a number. Returns 0, EAI_ADDRFAMILY for another family than `family`,
+// EAI_NONAME for an interface that does not exist, or kNoNumber. `maps`: an IPv4 address may be
+// returned as IPv6.
 inline constexpr int kNoNumber = 1;
 int read_number(const char* name, int family, bool maps, VirtualAddress& out) noexcept;
 
 void ask_for_addresses(Turn& turn, const char* name, int family, int flags,
                        ResolvedBody& answer) noexcept;
-// `address` without a port.
+// Ignores the port of `address`.
 void ask_for_name(Turn& turn, const VirtualAddress& address, int flags,
                   ResolvedBody& answer) noexcept;
 

@@ -19,15 +19,15 @@ namespace {
 
 constexpr std::int64_t kLookAgainNs = 1'000'000'000;
 
-// --- netlink: nothing of the machine's network is changed (MACHINE-1) ----------------------------
+// --- netlink: a server must not change the machine's network (MACHINE-1) -------------------------
 
-// Those whose only use is to change it: as of a kernel without them.
+// Protocols that serve only to change the network: they fail as on a kernel without them.
 bool is_of_administrators(int protocol) noexcept {
   return protocol == NETLINK_NETFILTER || protocol == NETLINK_XFRM;
 }
 
-// `size` bytes at `at` of the message, over the borders of its pieces; false: it is shorter, or not
-// the program's memory, which the kernel tells it.
+// Copies `size` bytes at `at` of the message, which may span several pieces. False: the message is
+// shorter, or is not the program's memory; the kernel reports that error.
 bool copy_at(const struct msghdr& m, std::size_t at, void* out, std::size_t size) noexcept {
   auto* to = static_cast<char*>(out);
   for (std::size_t i = 0; i < m.msg_iovlen && size > 0; ++i) {
@@ -47,7 +47,7 @@ bool copy_at(const struct msghdr& m, std::size_t at, void* out, std::size_t size
   return size == 0;
 }
 
-// Of each four requests the third asks (RTM_GETLINK and its like).
+// Of each four request types, the third only reads (RTM_GETLINK and the like).
 bool changes_network(int fd, const struct msghdr& m) noexcept {
   int protocol = 0;
   socklen_t n = sizeof protocol;
@@ -61,19 +61,20 @@ bool changes_network(int fd, const struct msghdr& m) noexcept {
   return false;
 }
 
-// Something is there to be read, or not any more.
+// Records that the socket has something to read, or has nothing any more.
 void set_readable(dmt::Layout& w, std::uint32_t file, bool readable, bool edge) noexcept {
   w.files[file].listener.queued = readable ? 1 : 0;
   dmt::refresh_readiness(w, file, edge);
 }
 
-// What the kernel says of the caller's own socket: nobody sends but at a turn.
+// What the kernel reports for the caller's own socket; the value is stable because threads send
+// only at a turn.
 bool is_readable(int fd) noexcept {
   struct pollfd p = {fd, POLLIN, 0};
   return raw_syscall(SYS_poll, &p, 1, 0) == 1;
 }
 
-// The socket that a message goes to: of the server's own, or 0.
+// Returns the server's own socket that the message goes to, or 0.
 std::uint32_t target_of(dmt::Layout& w, int fd, const struct msghdr& m) noexcept {
   constexpr FileKind kKind = FileKind::kKernelSocket;
   if (m.msg_name != nullptr && m.msg_namelen > 0) {
@@ -136,7 +137,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int fl
     if (result != -EAGAIN) {
       if (result < 0 || (flags & MSG_PEEK) != 0) return result;
       stream::bind_received_rights(turn, file, m);
-      // Senders wait for a place in the queue.
+      // Senders may wait for a place in the queue.
       dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
       return result;
     }
@@ -157,7 +158,7 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m, int
     if (result != -EAGAIN) {
       if (result == -EPIPE && (flags & MSG_NOSIGNAL) == 0) raise_virtually(turn, SIGPIPE);
       if (result < 0) return result;
-      // The kernel has answered already what was sent to it.
+      // The kernel has already answered what was sent to it.
       if (!is_unix) set_readable(turn.w, file, is_readable(fd), true);
       if (target == 0) return result;
       set_readable(turn.w, target, true, true);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Sockets that the kernel keeps the messages of: unix datagrams by name and netlink.  It is asked
-// without waiting; who waits does so in the scheduler.  The sender knows the receiver by
-// the hash of its name (unix_socket.h) and says that something is there; of what comes from outside
-// of the server no process knows, so a thread that waits looks again now and then.
+// Sockets with messages that the kernel keeps: unix datagrams by name, and netlink. Kernel calls do
+// not block; a thread that must wait does so in the scheduler. The sender finds the receiver by the
+// hash of its name (unix_socket.h) and signals that a message is there. Messages from outside the
+// server are not signalled, so a waiting thread also checks at intervals.
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
 

@@ -12,7 +12,7 @@
 
 namespace crane {
 
-// Those of one control message, as far as the message's control bytes reach.
+// The descriptors of one control message, cut to the control bytes that the message has.
 class Rights {
  public:
   Rights(const unsigned char* data, std::size_t count) noexcept : data_(data), count_(count) {}
@@ -28,7 +28,7 @@ class Rights {
   std::size_t count_;
 };
 
-// Calls `visit(Rights)` for each control message of descriptors.
+// Calls `visit(Rights)` for each control message that carries descriptors.
 template <typename Visit>
 void each_rights(const struct msghdr& message, Visit visit) noexcept {
   auto& m = const_cast<struct msghdr&>(message);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kChunk = 4096;
 
-// The words of one line, each ended by a 0; null behind the last.
+// The words of one line, each terminated by a 0; null after the last.
 class Words {
  public:
   explicit Words(char* line) noexcept : at_(line) {
@@ -34,7 +34,7 @@ class Words {
   char* at_;
 };
 
-// Calls visit(line) for each line until it is true; longer ones than the chunk are passed over.
+// Calls visit(line) for each line until it returns true; skips lines longer than the chunk.
 template <typename Visit>
 bool for_each_line(Visit visit) noexcept {
   const long file = raw_syscall(SYS_openat, AT_FDCWD, "/etc/services", O_RDONLY | O_CLOEXEC);
@@ -57,7 +57,7 @@ bool for_each_line(Visit visit) noexcept {
     }
     if (found) break;
     held = static_cast<std::size_t>(end - line);
-    if (n <= 0) {  // a last line without an end
+    if (n <= 0) {  // the last line has no newline
       found = held > 0 && visit(line);
       break;
     }
@@ -68,7 +68,7 @@ bool for_each_line(Visit visit) noexcept {
   return found;
 }
 
-// "80/tcp"; false: another protocol, or no port.
+// Parses a word such as "80/tcp"; false: another protocol, or no port.
 bool read_port(const char* word, const char* protocol, std::uint32_t& port) noexcept {
   if (word == nullptr) return false;
   const char* const end = parse_number(word, port);

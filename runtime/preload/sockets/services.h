@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Names of services, as /etc/services has them: it is a file of the server, as others.
+// Names of services from /etc/services, which is an ordinary file of the server.
 //
 // Threads: REQUIRES the turn.
 
@@ -9,10 +9,10 @@
 
 namespace crane::services {
 
-// The port of `name`, or of another name of the same line, by `protocol` ("tcp"); -1: there is
-// none.
+// Returns the port of `name`, which may be an alias on its line, for `protocol` ("tcp"); -1: not
+// found.
 int find_port(const char* name, const char* protocol) noexcept;
-// Writes the first name of `port`; false: there is none.  0 in `room` of a name that has none.
+// Writes the first name of `port`; false: not found. The name ends with a 0 in `room`.
 bool find_name(std::uint16_t port, const char* protocol, char* out, std::size_t room) noexcept;
 
 }  // namespace crane::services

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// TCP and UDP are virtual (tcp_socket.h, udp_socket.h), unix streams are the kernel's but counted
-// (unix_socket.h, stream.h), unix datagrams and netlink too (kernel_socket.h).
+// TCP and UDP are virtual (tcp_socket.h, udp_socket.h). Unix streams are the kernel's, but Crane
+// counts their bytes (unix_socket.h, stream.h); unix datagrams and netlink are the kernel's, too
+// (kernel_socket.h).
 #include "runtime/preload/sockets/socket_ops.h"
 
 #include "runtime/preload/ground/buffers.h"
@@ -60,7 +61,7 @@ ssize_t tcp_send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m,
 
 // --- the kernel's sockets ------------------------------------------------------------------------
 
-// Says who, and never waits.
+// Sets the peer; never waits.
 int kernel_connect(Turn&, int fd, std::uint32_t, const struct sockaddr* a, socklen_t n) noexcept {
   return static_cast<int>(raw_syscall(SYS_connect, fd, a, n));
 }
@@ -69,7 +70,7 @@ int kernel_name(int fd, std::uint32_t, bool of_peer, struct sockaddr* a, socklen
   return static_cast<int>(raw_syscall(of_peer ? SYS_getpeername : SYS_getsockname, fd, a, n));
 }
 
-// How long and for how much a call waits is ours also of these.
+// Crane handles these options of kernel sockets, too: how long and for how much a call waits.
 bool is_timeout(int level, int option) noexcept {
   return level == SOL_SOCKET &&
          (option == SO_RCVTIMEO || option == SO_SNDTIMEO || option == SO_RCVLOWAT);
@@ -90,7 +91,7 @@ int kernel_set_option(Turn& turn, int fd, std::uint32_t file, int level, int opt
 
 // --- unix streams --------------------------------------------------------------------------------
 
-// What a connect to a socket of the host came to is ours.
+// Crane reports the result of a connect to a socket of the host.
 int new_unix_get_option(Turn& turn, int fd, std::uint32_t file, int level, int option, void* value,
                         socklen_t* n) noexcept {
   if (level == SOL_SOCKET && option == SO_ERROR) {
@@ -99,7 +100,7 @@ int new_unix_get_option(Turn& turn, int fd, std::uint32_t file, int level, int o
   return kernel_get_option(turn, fd, file, level, option, value, n);
 }
 
-// The kernel has its error, poll has ours.
+// The kernel returns the error; the readiness that poll reports must be cleared as well.
 int unix_get_option(Turn& turn, int fd, std::uint32_t file, int level, int option, void* value,
                     socklen_t* n) noexcept {
   const int result = kernel_get_option(turn, fd, file, level, option, value, n);
@@ -109,7 +110,7 @@ int unix_get_option(Turn& turn, int fd, std::uint32_t file, int level, int optio
   return result;
 }
 
-// Sizes of ours hold: the kernel's must not make it wait or refuse on its own.
+// Crane sets the sizes: other sizes could make the kernel wait or refuse.
 int unix_set_option(Turn& turn, int fd, std::uint32_t file, int level, int option,
                     const void* value, socklen_t n) noexcept {
   if (level == SOL_SOCKET && (option == SO_SNDBUF || option == SO_RCVBUF)) return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the calls of sockets do, by kind of socket: Linux' proto_ops.  The table of kinds is
-// FileOps (runtime/preload/files/file_ops.h).
+// The operations of sockets by kind of socket, as Linux' proto_ops. FileOps
+// (runtime/preload/files/file_ops.h) is the table of kinds.
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
 
@@ -20,7 +20,7 @@ struct SocketOps {
   int (*connect)(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
                  socklen_t n) noexcept;
   int (*shutdown)(Turn& turn, int fd, std::uint32_t file, int how) noexcept;
-  // getpeername or getsockname.
+  // Does getpeername or getsockname.
   int (*name)(int fd, std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* n) noexcept;
   int (*get_option)(Turn& turn, int fd, std::uint32_t file, int level, int option, void* value,
                     socklen_t* n) noexcept;

@@ -21,7 +21,7 @@ std::uint64_t initial_capacity(const FileRecord& f) noexcept {
   return f.stream.size != 0 ? f.stream.size : kPipeCapacity;
 }
 
-// Repeats a kernel call that found less than our table says: only the kernel is behind.
+// Repeats a kernel call that found less than our table counts: the kernel will catch up.
 template <typename Call>
 long with_kernel(int fd, short events, Call call) noexcept {
   for (;;) {
@@ -37,7 +37,7 @@ bool keeps_messages(const FileRecord& f) noexcept {
   return f.kind == FileKind::kUnixStream && f.port != SOCK_STREAM;
 }
 
-// How much a read may take, once there is something or the end; or a negative error.
+// Returns how much a read may take, once there is data or the end; or a negative error.
 std::int64_t readable(Turn& turn, int fd, std::uint32_t file, std::size_t wanted,
                       const WaitPolicy& policy) noexcept {
   for (;;) {
@@ -52,13 +52,13 @@ std::int64_t readable(Turn& turn, int fd, std::uint32_t file, std::size_t wanted
   }
 }
 
-// A message counts as one byte more than it has, so that one without bytes is seen.
+// A message weighs one byte more than it has, so that an empty message is visible.
 std::uint64_t weight_of(const FileRecord& f, std::uint64_t n) noexcept {
   if (f.stream.packets) return (n + kAtomicBytes - 1) / kAtomicBytes * kAtomicBytes;
   return n + (keeps_messages(f) ? 1 : 0);
 }
 
-// `bytes` were read: the writer has space again.
+// Accounts for `bytes` that were read: the writer has space again.
 void consumed(dmt::Layout& w, std::uint32_t file, std::uint64_t bytes) noexcept {
   dmt::StreamState& s = state(w, file);
   const std::uint64_t n = std::min(weight_of(w.files[file], bytes), s.bytes);
@@ -67,12 +67,12 @@ void consumed(dmt::Layout& w, std::uint32_t file, std::uint64_t bytes) noexcept 
   dmt::refresh_readiness(w, file, false);
   if (s.peer == 0) return;
   dmt::StreamState& writer = state(w, s.peer);
-  // An edge for who writes; of a unix socket Linux makes one for each message that is gone.
+  // An edge for the writer; Linux raises one for each message that is consumed from a unix socket.
   const bool is_drained = s.bytes == 0 && w.files[file].kind == FileKind::kUnixStream;
   const bool was_full = s.bytes + n >= writer.capacity;
   if (s.bytes == 0) writer.capacity = initial_capacity(w.files[s.peer]);
   dmt::refresh_readiness(w, s.peer, was_full || is_drained);
-  // A writer may wait for more room than makes the pipe writable (whole small writes).
+  // A writer may wait for more room than makes the pipe writable (small writes are kept whole).
   dmt::signal(w, w.files[s.peer].object, dmt::kAll);
 }
 
@@ -85,8 +85,8 @@ void produced(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept {
   dmt::refresh_readiness(w, file, false);
 }
 
-// The kernel's buffer is full though ours is not (many small messages): the same on every replica,
-// since it has seen the same calls.  From here on it counts as full.
+// The kernel's buffer is full although ours is not (many small messages). This happens alike on
+// every replica, because each kernel got the same calls. The buffer now counts as full.
 void found_full(dmt::Layout& w, std::uint32_t file) noexcept {
   dmt::StreamState& s = state(w, file);
   s.capacity = std::max<std::uint64_t>(state(w, s.peer).bytes, 1);
@@ -102,7 +102,7 @@ std::size_t space(const dmt::Layout& w, const dmt::StreamState& s) noexcept {
   return used < s.capacity ? s.capacity - used : 0;
 }
 
-// Bytes that may go now of `left`: all or nothing where Linux keeps writes whole.
+// Returns how many of `left` bytes may go now: all or none where Linux keeps writes whole.
 std::size_t sendable(const dmt::Layout& w, const FileRecord& f, std::size_t left) noexcept {
   const std::size_t room = space(w, f.stream);
   if (keeps_messages(f)) {
@@ -114,7 +114,7 @@ std::size_t sendable(const dmt::Layout& w, const FileRecord& f, std::size_t left
   return std::min(left, room);
 }
 
-// The loop of all writes: `call(vectors, count)` is the kernel's part.
+// The loop of all writes: `call(vectors, count)` makes the kernel call.
 template <typename Call>
 ssize_t write_all(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
                   const WaitPolicy& policy, bool quiet, Call call) noexcept {
@@ -162,7 +162,7 @@ bool carries_rights(const struct msghdr& message) noexcept {
 // --- rights ------------------------------------------------------------------------------------
 
 bool has_room_for_rights(const dmt::Layout& w, const struct msghdr& message) noexcept {
-  constexpr std::size_t kMost = 253 * 2;  // the kernel refuses more than SCM_MAX_FD of them
+  constexpr std::size_t kMost = 253 * 2;  // the kernel refuses more than SCM_MAX_FD rights
   if (w.scheduler.files_used + kMost < dmt::kFilesMax) return true;
   std::size_t count = 0;
   each_rights(message, [&](const Rights& rights) { count += rights.count(); });
@@ -170,12 +170,12 @@ bool has_room_for_rights(const dmt::Layout& w, const struct msghdr& message) noe
          dmt::has_room_for_files(w, static_cast<std::uint32_t>(count));
 }
 
-// The message's descriptors are on their way to the other end.
+// Records that the message's descriptors are on their way to the other end.
 void note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message) noexcept {
   each_rights(message, [&](const Rights& rights) {
     for (std::size_t i = 0; i < rights.count(); ++i) {
       const dmt::StreamState& s = state(turn.w, to);
-      // The place of the message's first byte among all that were ever sent to that end.
+      // The position of the message's first byte in all that was ever sent to that end.
       const bool streams = turn.w.files[to].kind == FileKind::kUnixStream;
       const std::uint64_t place = streams ? s.taken + s.bytes : 0;
       const bool last = i + 1 == rights.count();
@@ -194,7 +194,7 @@ void bind_received_rights(Turn& turn, std::uint32_t file, struct msghdr& message
       bind_plain(turn, fd);
       if (right.found && right.file != 0) bind_new(turn, fd, right.file);
     }
-    // A control buffer too small for all of them: the kernel has closed the others.
+    // The control buffer was too small for all of them: the kernel closed the others.
     while (right.found && !right.last) {
       right = dmt::receive_right(turn.w, file);
       if (right.file != 0) dmt::drop_reference(turn.w, right.file);
@@ -202,7 +202,7 @@ void bind_received_rights(Turn& turn, std::uint32_t file, struct msghdr& message
   });
 }
 
-// The kernel has installed descriptors of a message that stays: so do ours.
+// Binds the descriptors that the kernel has installed for a peek; the message keeps its own.
 void bind_peeked_rights(Turn& turn, std::uint32_t file, struct msghdr& message) noexcept {
   each_rights(message, [&](const Rights& rights) {
     std::uint32_t envelope = turn.w.files[file].rights;
@@ -277,7 +277,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
   if (buffers.total == 0 && !whole && message.msg_controllen == 0) return 0;
   const WaitPolicy policy =
       tcp_socket::wait_policy_of(turn.w, file, flags, tcp_socket::receive_timeout(file));
-  // A call goes on until so much is there; MSG_PEEK takes what it finds.
+  // A call continues until this much is there; MSG_PEEK takes what it finds.
   const std::size_t enough =
       (flags & MSG_PEEK) != 0 || whole ? 0
       : (flags & MSG_WAITALL) != 0
@@ -292,7 +292,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
     struct msghdr part = message;
     part.msg_iov = vectors.data();
     part.msg_iovlen = cursor.clip(static_cast<std::size_t>(limit), vectors.data());
-    // The length of a message that was cut is known only so.
+    // MSG_TRUNC is the only way to learn the length of a message that was cut.
     const int kernel_flags = (flags & ~(MSG_DONTWAIT | MSG_WAITALL)) | (whole ? MSG_TRUNC : 0);
     const long result =
         with_kernel(fd, POLLIN, [&] { return raw_syscall(SYS_recvmsg, fd, &part, kernel_flags); });
@@ -303,7 +303,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
     } else {
       consumed(turn.w, file, static_cast<std::uint64_t>(result));
       bind_received_rights(turn, file, part);
-      // Of messages whose descriptors nobody had room for.
+      // Drops the rights of messages that the reader had no room to receive.
       drop_rights_before(turn.w, file, state(turn.w, file).taken);
     }
     message.msg_namelen = part.msg_namelen;
@@ -335,7 +335,7 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& messag
                      struct msghdr part = message;
                      part.msg_iov = v;
                      part.msg_iovlen = count;
-                     // What goes along goes with the first bytes.
+                     // Control data goes with the first bytes only.
                      if (!first) part.msg_controllen = 0;
                      if (first && rights && !has_room_for_rights(turn.w, message)) {
                        return -long{ETOOMANYREFS};
@@ -362,7 +362,7 @@ int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept {
   for (const std::uint32_t end : {file, s.peer}) {
     if (end == 0) continue;
     dmt::refresh_readiness(turn.w, end, true);
-    // A writer that waits for room has no rise to wait for.
+    // A writer that waits for room gets no rising edge, so it is woken directly.
     dmt::signal(turn.w, turn.w.files[end].object, dmt::kAll);
   }
   return 0;
@@ -406,7 +406,7 @@ void note_written(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept 
 int set_packets(dmt::Layout& w, std::uint32_t file, bool on) noexcept {
   dmt::StreamState& writer = state(w, file);
   if (writer.packets == on) return 0;
-  if (writer.peer == 0) return 0;  // nobody reads
+  if (writer.peer == 0) return 0;  // there is no reader
   dmt::StreamState& reader = state(w, writer.peer);
   if (reader.bytes != 0) return -EINVAL;
   reader.packets = writer.packets = on;
@@ -427,7 +427,7 @@ int set_pipe_size(Turn& turn, int fd, std::uint32_t file, long wanted) noexcept 
   const std::uint32_t peer = f.stream.peer;
   FileRecord& reader = f.kind == FileKind::kPipeRead || peer == 0 ? f : turn.w.files[peer];
   if (reader.stream.bytes > size) return -EBUSY;
-  // The kernel's is larger, as kPipeKernelBytes is.
+  // The kernel's pipe is larger, as kPipeKernelBytes is.
   const std::uint64_t kernels =
       std::min<std::uint64_t>(4 * size, std::max<std::uint64_t>(size, kMost));
   const long set =

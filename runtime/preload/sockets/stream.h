@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Pipes and unix streams between the server's own processes: the kernel carries the bytes, the
-// counters in the segment decide who is ready and who waits (rule 10), so the kernel call that
-// follows has nothing to wait for but the kernel itself.
+// Pipes and unix streams between the server's own processes. The kernel carries the bytes. Counters
+// in the segment decide which end is ready and which waits (rule 10), so the kernel call that
+// follows can wait only for the kernel itself.
 //
-// A program image that we cannot hook in all places (stdio of another library) may write bytes that
-// no wrapper counted: they are read when the last writer is gone.
+// A program image that Crane cannot hook in all places (stdio of another library) may write bytes
+// that no wrapper counted. They are read after the last writer has gone.
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
 
@@ -31,30 +31,31 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message, 
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& message,
              int flags) noexcept;
 
-// To be asked before the kernel sends the message: afterwards it cannot be refused any more.
+// Called before the kernel sends the message, because a sent message cannot be refused.
 bool has_room_for_rights(const dmt::Layout& w, const struct msghdr& message) noexcept;
-// Descriptors that go along with a message which was sent to the socket `to`, or came from `file`.
+// For descriptors in a message that was sent to the socket `to` or came from `file`.
 void note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message) noexcept;
 void bind_peeked_rights(Turn& turn, std::uint32_t file, struct msghdr& message) noexcept;
-// What was sent along with bytes before `place` and was not taken with them is gone.
+// Drops the rights that were sent with bytes before `place` and were not received with them.
 void drop_rights_before(dmt::Layout& w, std::uint32_t file, std::uint64_t place) noexcept;
 void bind_received_rights(Turn& turn, std::uint32_t file, struct msghdr& message) noexcept;
 
 int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept;
 
-// For splice and tee: how much a read of up to `wanted` bytes finds, 0 = the end, and how much room
-// there is, at least 1; both wait as the policy says.  A negative error number: nothing.
+// For splice and tee: await_input returns how much a read of up to `wanted` bytes finds, 0 = the
+// end; await_room returns the room, at least 1. Both wait as the policy says and return a negative
+// error number on failure.
 std::int64_t await_input(Turn& turn, int fd, std::uint32_t file, std::size_t wanted,
                          const WaitPolicy& policy) noexcept;
 std::int64_t await_room(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept;
-// The kernel's error of a unix stream was told.
+// Clears the error of a unix stream after the kernel returned it.
 void note_error_told(dmt::Layout& w, std::uint32_t file) noexcept;
-// What the kernel has moved.
+// Account for `n` bytes that the kernel moved.
 void note_read(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept;
 void note_written(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept;
 
-// O_DIRECT of a pipe's writing end.  -EINVAL while the pipe is not empty: what is in it counts in
-// the other way.
+// Sets or clears O_DIRECT of a pipe's writing end. -EINVAL while the pipe is not empty, because its
+// contents were counted in the other way.
 int set_packets(dmt::Layout& w, std::uint32_t file, bool on) noexcept;
 
 // F_GETPIPE_SZ and F_SETPIPE_SZ.

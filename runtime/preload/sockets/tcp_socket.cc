@@ -20,21 +20,21 @@
 namespace crane::tcp_socket {
 namespace {
 
-// Small vectors leave as one record of the output ring.
+// Buffers up to this total go into the output ring as one record.
 constexpr std::size_t kGatherMax = 16 * 1024;
 
 dmt::ConnectionState& connection(dmt::Layout& w, std::uint32_t file) noexcept {
   return w.files[file].connection;
 }
 
-// Reset, or between two sockets of the server and ended from both sides.
+// True after a reset, and for a connection within the server that both sides have ended.
 bool is_over(const dmt::ConnectionState& c) noexcept {
   return c.reset || (c.loopback && c.fin_received && c.shut_write);
 }
 
 bool at_end(const dmt::ConnectionState& c) noexcept { return c.fin_received || c.shut_read; }
 
-// The error of a reset connection is told once, then it is at its end.
+// Returns the error of a reset connection once; afterwards the connection is at its end.
 int take_error(dmt::Layout& w, std::uint32_t file) noexcept {
   dmt::ConnectionState& c = connection(w, file);
   const int error = c.socket_error;
@@ -43,7 +43,7 @@ int take_error(dmt::Layout& w, std::uint32_t file) noexcept {
   return error;
 }
 
-// Reads without copying out (MSG_TRUNC on TCP).
+// Consumes bytes without copying them out (MSG_TRUNC on TCP).
 std::size_t discard(dmt::Layout& w, std::uint32_t file, std::size_t size) noexcept {
   std::byte scratch[512];
   std::size_t done = 0;
@@ -56,7 +56,7 @@ std::size_t discard(dmt::Layout& w, std::uint32_t file, std::size_t size) noexce
   return done;
 }
 
-// Moves what is there into the cursor's buffers.
+// Moves available bytes into the cursor's buffers.
 std::size_t take(dmt::Layout& w, std::uint32_t file, Cursor& cursor, std::size_t size,
                  int flags) noexcept {
   const bool peek = (flags & MSG_PEEK) != 0;
@@ -68,13 +68,13 @@ std::size_t take(dmt::Layout& w, std::uint32_t file, Cursor& cursor, std::size_t
     const std::size_t n = dmt::read_connection(w, file, p.data, p.size, peek);
     cursor.advance(n);
     done += n;
-    // A peek sees the same bytes again: it fills the first buffer only.
+    // A peek would see the same bytes again, so it fills only the first buffer.
     if (n < p.size || peek) break;
   }
   return done;
 }
 
-// `urgent`: the last of `limit` bytes is.
+// `urgent`: the last of `limit` bytes is urgent.
 std::size_t put(dmt::Layout& w, std::uint32_t file, Cursor& cursor, const Buffers& buffers,
                 std::size_t limit, bool urgent) noexcept {
   if (buffers.count > 1 && limit <= kGatherMax) {
@@ -101,7 +101,7 @@ ssize_t broken_pipe(Turn& turn, std::uint32_t file, int flags) noexcept {
   return -error;
 }
 
-// Of a socket whose connect has failed: the error is told once.
+// Returns the error of a failed connect once.
 int take_error_of_socket(dmt::Layout& w, std::uint32_t file) noexcept {
   return w.files[file].kind == FileKind::kSocket ? take_connect_error(w, file) : 0;
 }
@@ -122,8 +122,8 @@ ssize_t receive_urgent(dmt::Layout& w, std::uint32_t file, const Buffers& buffer
   return 1;
 }
 
-// A read that comes to the mark: signals come first, as SIGURG does, and a byte that is not in the
-// stream goes.  0, or a negative error number.
+// Handles a read at the urgent mark. Signals (SIGURG) are delivered first, and an urgent byte
+// outside the stream is dropped. 0, or a negative error number.
 int come_to_mark(Turn& turn, int fd, std::uint32_t file, int flags,
                  const WaitPolicy& policy) noexcept {
   while (dmt::signal_deliverable(turn.w, own_slot())) {
@@ -143,7 +143,7 @@ int unconnected(Turn& turn, std::uint32_t file, int flags) noexcept {
   return turn.w.files[file].kind == FileKind::kSocket ? -EPIPE : -ENOTCONN;
 }
 
-// A socket of IPv6 shows IPv4 addresses mapped.
+// A socket of IPv6 shows IPv4 addresses as mapped.
 void show_as(std::uint16_t domain, dmt::ConnectionState& c) noexcept {
   if (domain != AF_INET6) return;
   addresses::map_to_ipv6(c.peer);
@@ -158,7 +158,7 @@ int show_name(const FileRecord& f, VirtualAddress address, struct sockaddr* a,
   return 0;
 }
 
-// The one interface besides lo is the network, which reaches what is bound to none.
+// Crane knows only two devices; a socket that is not bound to lo is reached from the network.
 std::uint16_t device_bit(std::uint32_t file) noexcept {
   return is_of_loopback(file) ? dmt::kLoopbackDevice : std::uint16_t{0};
 }
@@ -171,7 +171,8 @@ void set_bound(FileRecord& f, std::uint32_t file, const VirtualAddress& address)
                                  (is_only_ipv6(file) ? dmt::kOnlyIpv6 : 0) | device_bit(file));
 }
 
-// shutdown() of a listener: it is a bound socket again, and who waits in accept gets EINVAL.
+// shutdown() of a listener: it becomes a bound socket again, and threads that wait in accept get
+// EINVAL.
 void stop_listening(dmt::Layout& w, std::uint32_t file) noexcept {
   FileRecord& f = w.files[file];
   dmt::close_listener(w, file);
@@ -183,7 +184,7 @@ void stop_listening(dmt::Layout& w, std::uint32_t file) noexcept {
   dmt::refresh_readiness(w, file, true);
 }
 
-// Waits for the leader's word on whether the outside has the port: 0 or minus the errno of bind.
+// Waits for the leader to report whether the port is free outside: 0 or minus the errno of bind.
 int await_port(Turn& turn, std::uint32_t file, bool elsewhere) noexcept {
   FileRecord& f = turn.w.files[file];
   const std::uint64_t question = dmt::ask_for_port(turn.w, own_slot(), file, elsewhere);
@@ -191,14 +192,14 @@ int await_port(Turn& turn, std::uint32_t file, bool elsewhere) noexcept {
   const std::uint64_t object = f.object;
   const auto is_here = [&f, object] { return f.kind == FileKind::kSocket && f.object == object; };
   while (is_here() && f.listener.question == question) {
-    // bind is not interrupted: handlers run, and it waits on.
+    // Signals do not interrupt bind: handlers run, and the wait continues.
     if (turn.wait(question) == dmt::WakeReason::kInterrupted) (void)turn.interrupted(true);
   }
   return is_here() ? -f.listener.answer : -EBADF;  // another thread may have closed it
 }
 
-// The kernel chooses a port that nobody on the machine has: here the leader is asked until it has
-// one that is free there, too.
+// The kernel chooses a port that is free on the machine. Crane proposes ports to the leader until
+// one is free there, too.
 int bind_to_chosen(Turn& turn, std::uint32_t file, VirtualAddress address) noexcept {
   constexpr unsigned kTries = 256;  // each is an entry of the log
   FileRecord& f = turn.w.files[file];
@@ -268,7 +269,7 @@ int listen(Turn& turn, int, std::uint32_t file, int backlog) noexcept {
     any.family = f.port;
     if (const int refused = bind_to_chosen(turn, file, any); refused < 0) return refused;
   }
-  if (f.kind == FileKind::kSocket) {  // it may have been bound before its device was named
+  if (f.kind == FileKind::kSocket) {  // bound, perhaps, before its device was set
     constexpr unsigned kOthers = ~static_cast<unsigned>(dmt::kLoopbackDevice);
     f.listener.any_address =
         static_cast<std::uint16_t>((f.listener.any_address & kOthers) | device_bit(file));
@@ -288,7 +289,8 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
     if (error < 0) return error;
     if (f.kind != FileKind::kListener) return -EINVAL;
   }
-  // The placeholder is the listener's own: cheaper than a socket, and it means as little.
+  // A duplicate of the listener's placeholder serves as placeholder: it is cheaper than a new
+  // socket.
   const long number =
       raw_syscall(SYS_fcntl, fd, (flags & SOCK_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
   if (number < 0) return static_cast<int>(number);
@@ -422,7 +424,7 @@ ssize_t send_file(Turn& turn, int fd, std::uint32_t file, int in, off_t& at,
   while (done < size) {
     const bool is_broken = c.reset || c.shut_write;
     if (is_broken || dmt::send_space(turn.w, file) == 0) {
-      // The end of the file comes before what the connection has to say.
+      // The end of the file takes precedence over an error of the connection.
       std::byte next;
       const long got = raw_syscall(SYS_pread64, in, &next, sizeof next, at);
       if (done > 0 && (got <= 0 || is_broken)) break;

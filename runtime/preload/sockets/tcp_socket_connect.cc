@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// connect() of virtual TCP sockets: to the server's own listeners (dmt/loopback.h), and to others
-// (dmt/outbound.h).
+// connect() of virtual TCP sockets: to the server's own listeners (dmt/loopback.h), and to other
+// hosts (dmt/outbound.h).
 #include <algorithm>
 
 #include "dmt/loopback.h"
@@ -23,7 +23,7 @@ bool is_unspecified(const struct sockaddr* a, socklen_t size) noexcept {
          a->sa_family == AF_UNSPEC;
 }
 
-// The address that connect names, as the segment has addresses.
+// Converts the destination of connect to the segment's form.
 int destination_of(const dmt::Layout& w, std::uint32_t file, const struct sockaddr* a,
                    socklen_t size, VirtualAddress& to) noexcept {
   const int error = addresses::from_sockaddr(a, size, to, w.files[file].port);
@@ -34,8 +34,8 @@ int destination_of(const dmt::Layout& w, std::uint32_t file, const struct sockad
   return 0;
 }
 
-// Waits until the listener has room for one more.  0, or a negative error; a nonblocking socket
-// does not wait: what Linux would do later is done at once.
+// Waits until the listener has room for one more connection. 0, or a negative error. A nonblocking
+// socket does not wait: it gets at once the result that Linux would report later.
 int await_room(Turn& turn, int fd, std::uint32_t file, const VirtualAddress& to,
                std::uint32_t& listener) noexcept {
   const WaitPolicy policy = wait_policy_of(turn.w, file, 0, send_timeout(file));
@@ -50,7 +50,7 @@ int await_room(Turn& turn, int fd, std::uint32_t file, const VirtualAddress& to,
   }
 }
 
-// Where the connection comes from: as bound, or the address that speaks to `to` and a free port.
+// The source of the connection: the bound address, or the source towards `to` with a free port.
 int source_of(dmt::Layout& w, std::uint32_t file, const VirtualAddress& to,
               VirtualAddress& from) noexcept {
   from = w.files[file].listener.bound;
@@ -61,7 +61,7 @@ int source_of(dmt::Layout& w, std::uint32_t file, const VirtualAddress& to,
   return from.port != 0 ? 0 : -EADDRNOTAVAIL;
 }
 
-// Options that were set before there was a connection.
+// Applies options that were set before the socket was connected.
 void apply_options(Turn& turn, std::uint32_t file) noexcept {
   FileRecord& f = turn.w.files[file];
   apply_linger(turn.w, file);
@@ -91,7 +91,7 @@ int connect_to_own(Turn& turn, int fd, std::uint32_t file, const VirtualAddress&
   return f.nonblocking ? -EINPROGRESS : 0;
 }
 
-// Waits for CONNECTED.  `under_way`: what a socket gets that does not wait, or no longer.
+// Waits for CONNECTED. `under_way`: the result when the socket does not wait, or no longer waits.
 int await_outcome(Turn& turn, int fd, std::uint32_t file, int under_way) noexcept {
   FileRecord& f = turn.w.files[file];
   const WaitPolicy policy = wait_policy_of(turn.w, file, 0, send_timeout(file));
@@ -101,14 +101,15 @@ int await_outcome(Turn& turn, int fd, std::uint32_t file, int under_way) noexcep
   }
   if (f.kind == FileKind::kSocket || f.kind == FileKind::kUnixSocket) {
     const int error = take_connect_error(turn.w, file);
-    return error != 0 ? -error : -ECONNABORTED;  // another call was told
+    return error != 0 ? -error : -ECONNABORTED;  // another call got the error
   }
   if (f.kind != FileKind::kConnection || f.connection.told_connected) return -EISCONN;
   f.connection.told_connected = true;
   return 0;
 }
 
-// What the leader binds its socket to.  The address that all replicas claim to have is no host's.
+// The address that the leader binds its socket to. No host has the address that all replicas claim
+// to have.
 VirtualAddress source_for_leader(const dmt::ListenerState& l, const VirtualAddress& to) noexcept {
   VirtualAddress from{};
   from.family = to.family;
@@ -126,7 +127,7 @@ int connect_elsewhere(Turn& turn, int fd, std::uint32_t file, const VirtualAddre
   return await_connected(turn, fd, file);
 }
 
-// Others than this server listen there, or nobody.
+// Whether the address is not a listener of this server.
 bool is_elsewhere(const dmt::Layout& w, const VirtualAddress& to) noexcept {
   if (!interfaces::is_own(to)) return true;
   return interfaces::is_loopback(to) && dmt::find_own_listener(w, to, 0) == 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of virtual sockets: stored or constant, never the host's (DESIGN D15).  They live in the
-// process' own memory, by file and generation: fork copies them, accept inherits them, and after
-// exec they are the defaults again.
+// Options of virtual sockets are stored or constant; the host's values are never used (DESIGN D15).
+// They are kept in the process' own memory, by file and generation: fork copies them, accept
+// inherits them, and exec resets them to the defaults.
 #include <linux/capability.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -21,12 +21,12 @@ namespace {
 struct Known {
   int level, option, initial;
 };
-// Integer options that are stored and given back; their index is their place in Options::values.
-// What is neither done nor without effect on what the server sees is not here: ENOPROTOOPT, as of a
-// kernel without it (SO_ZEROCOPY, whose completions nobody sends; SO_RXQ_OVFL, TCP_SAVE_SYN,
-// SO_ATTACH_FILTER, which promise what is not kept here).
+// Integer options that are stored and returned; the index is their place in Options::values. An
+// option is missing if Crane does not implement it but the server could see its effect. It gets
+// ENOPROTOOPT, as on a kernel without it: SO_ZEROCOPY (no completions are sent), SO_RXQ_OVFL,
+// TCP_SAVE_SYN, SO_ATTACH_FILTER.
 constexpr Known kKnown[] = {
-    // Done: here, at bind, by poll and by UDP's control messages (udp_socket.cc).
+    // Implemented in this file, in bind, in poll and in UDP's control messages (udp_socket.cc).
     {SOL_SOCKET, SO_REUSEADDR, 0},
     {SOL_SOCKET, SO_REUSEPORT, 0},
     {SOL_SOCKET, SO_OOBINLINE, 0},
@@ -51,7 +51,7 @@ constexpr Known kKnown[] = {
     {IPPROTO_IPV6, IPV6_FREEBIND, 0},
     {IPPROTO_IPV6, IPV6_TRANSPARENT, 0},
     // How bytes become packets, and when packets are sent again: the stream is the same. The
-    // leader's own socket has what its kernel gives it.
+    // leader's own socket keeps its kernel's defaults.
     {IPPROTO_TCP, TCP_NODELAY, 0},
     {IPPROTO_TCP, TCP_CORK, 0},
     {IPPROTO_TCP, TCP_MAXSEG, 1448},
@@ -65,24 +65,24 @@ constexpr Known kKnown[] = {
     {SOL_SOCKET, SO_BUSY_POLL, 0},
     {SOL_SOCKET, SO_INCOMING_CPU, 0},
     {SOL_SOCKET, SO_DONTROUTE, 0},
-    // The sizes of buffers are hints; ours are the same for all sockets.
+    // The sizes of buffers are hints; ours are equal for all sockets.
     {SOL_SOCKET, SO_SNDBUF, 87040},
     {SOL_SOCKET, SO_RCVBUF, 131072},
-    // How soon a peer that says nothing is given up: a client that is gone is the leader's to find.
+    // How soon a silent peer is given up. The leader detects a lost client.
     {SOL_SOCKET, SO_KEEPALIVE, 0},
     {IPPROTO_TCP, TCP_KEEPIDLE, 7200},
     {IPPROTO_TCP, TCP_KEEPINTVL, 75},
     {IPPROTO_TCP, TCP_KEEPCNT, 9},
     {IPPROTO_TCP, TCP_USER_TIMEOUT, 0},
     {IPPROTO_TCP, TCP_LINGER2, 60},
-    // A connection may be accepted before it has bytes: the option's time may have passed.
+    // A connection may be accepted before it has bytes, because the option's time may have passed.
     {IPPROTO_TCP, TCP_DEFER_ACCEPT, 0},
-    // Ports are chosen at once: none is ever short.
+    // A port is chosen at once; ports never run short.
     {IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 0},
-    // TCP's own errors come all the same; UDP refuses them (udp_socket.cc).
+    // TCP reports its errors in any case; UDP refuses these options (udp_socket.cc).
     {IPPROTO_IP, IP_RECVERR, 0},
     {IPPROTO_IPV6, IPV6_RECVERR, 0},
-    // No path between own sockets is too narrow, and no datagram leaves.
+    // Paths between own sockets carry any size, and no datagram leaves the server.
     {IPPROTO_IP, IP_MTU_DISCOVER, 1},
     {IPPROTO_IPV6, IPV6_MTU_DISCOVER, 1},
     {IPPROTO_IP, IP_MULTICAST_TTL, 1},
@@ -94,12 +94,12 @@ constexpr Known kKnown[] = {
 constexpr std::size_t kKnownCount = sizeof kKnown / sizeof kKnown[0];
 
 struct Options {
-  std::uint32_t generation;  // of the file these belong to; another = all as at creation
+  std::uint32_t generation;  // of the file; for another one the initial options hold
   struct linger linger;
   std::int64_t receive_timeout_ns, send_timeout_ns;
-  std::uint32_t low_water;   // SO_RCVLOWAT where the file does not have it, 0 = not set
+  std::uint32_t low_water;   // SO_RCVLOWAT where the file does not store it, 0 = not set
   char device[IF_NAMESIZE];  // SO_BINDTODEVICE
-  bool is_reno;              // TCP_CONGESTION: reads back, of the two that each kernel has
+  bool is_reno;              // TCP_CONGESTION: which of the two algorithms that each kernel has
   int values[kKnownCount];
 };
 Options table[dmt::kFilesMax];
@@ -110,7 +110,7 @@ constexpr Options kInitial = [] {
   return o;
 }();
 
-// Null when nothing was set: the initial ones hold.
+// Returns the initial options if none was set.
 const Options& options_of(std::uint32_t file) noexcept {
   const Options& o = table[file];
   return o.generation == without_turn().files[file].generation ? o : kInitial;
@@ -197,7 +197,7 @@ int give_device(const Options& o, void* value, socklen_t* size) noexcept {
   return give(o.device, length, value, size);
 }
 
-// What is neither stored nor of this layer: -ENOPROTOOPT.
+// Gets the other options of this layer; -ENOPROTOOPT for unknown ones.
 int get_special(dmt::Layout& w, std::uint32_t file, int level, int option, void* value,
                 socklen_t* size) noexcept {
   const FileRecord& f = w.files[file];
@@ -257,7 +257,7 @@ int set_device(Options& o, const void* value, socklen_t size) noexcept {
 int set_linger(FileRecord& f, Options& o, const void* value, socklen_t size) noexcept {
   if (size < sizeof o.linger) return -EINVAL;
   std::memcpy(&o.linger, value, sizeof o.linger);
-  // A linger of 0 seconds makes close() a reset; longer ones have nobody to wait for.
+  // A linger of 0 seconds makes close() a reset; for longer ones close() has nothing to wait for.
   if (f.kind == FileKind::kConnection) {
     f.connection.linger_reset = o.linger.l_onoff != 0 && o.linger.l_linger == 0;
   }
@@ -330,7 +330,7 @@ bool is_bound(const dmt::Layout& w, std::uint32_t file) noexcept {
   return f.kind != FileKind::kSocket || f.listener.bound.family != 0;
 }
 
-// Of a unix socket: there are no other levels, and who its peer is differs between hosts.
+// Refuses options of a socket to the host: it has one level, and its peer differs between hosts.
 int refuse_to_host(std::uint32_t file, int level, int option) noexcept {
   if (!unix_socket::is_to_host(without_turn().files[file])) return 0;
   if (level != SOL_SOCKET) return -EOPNOTSUPP;
@@ -365,14 +365,14 @@ int set_option(Turn& turn, std::uint32_t file, int level, int option, const void
   const std::size_t known = find(level, option);
   if (known == kUnknown) return set_special(turn, file, level, option, value, size);
   int number = 0;
-  // The kernel takes a byte of IPv4's options only.
+  // The kernel accepts a single byte for IPv4 options only.
   if (size < (level == IPPROTO_IP ? 1 : sizeof number)) return -EINVAL;
   std::memcpy(&number, value, std::min<std::size_t>(size, sizeof number));
   if (!is_allowed(level, option, number)) return -EINVAL;
   if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && is_bound(turn.w, file)) return -EINVAL;
   if (is_transparent(level, option) && number != 0 && !administers_network()) return -EPERM;
   const bool is_buffer = level == SOL_SOCKET && (option == SO_SNDBUF || option == SO_RCVBUF);
-  // Linux doubles them for its own bookkeeping and shows the double.
+  // Linux doubles the sizes for its bookkeeping and shows the double.
   own_options_of(file).values[known] = is_buffer ? std::clamp(number, 2304, 1 << 24) * 2 : number;
   if (level == SOL_SOCKET && option == SO_OOBINLINE) apply_urgent_inline(turn.w, file);
   return 0;

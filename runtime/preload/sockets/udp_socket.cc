@@ -24,7 +24,7 @@ dmt::DatagramState& state(dmt::Layout& w, std::uint32_t file) noexcept {
   return w.files[file].datagram;
 }
 
-// As a socket of `domain` shows the addresses of the segment (DMT-U2).
+// Converts an address of the segment to the form that a socket of `domain` shows (DMT-U2).
 VirtualAddress shown(VirtualAddress a, int domain) noexcept {
   if (domain == AF_INET6) {
     addresses::map_to_ipv6(a);
@@ -33,7 +33,7 @@ VirtualAddress shown(VirtualAddress a, int domain) noexcept {
   return a;
 }
 
-// An address that a socket of `f`'s family may name.
+// Converts an address; fails if a socket of `f`'s family cannot use it.
 int address_for(const FileRecord& f, const struct sockaddr* a, socklen_t n,
                 VirtualAddress& out) noexcept {
   const int error = addresses::from_sockaddr(a, n, out, f.port);
@@ -43,7 +43,7 @@ int address_for(const FileRecord& f, const struct sockaddr* a, socklen_t n,
   return f.port == AF_INET6 && out.family == AF_INET && f.datagram.only_v6 ? -ENETUNREACH : 0;
 }
 
-// A socket that sends before it is bound.
+// Binds a socket that sends before it is bound.
 int bind_to_any(dmt::Layout& w, std::uint32_t file) noexcept {
   dmt::DatagramState& d = state(w, file);
   if (d.bound.family != 0) return 0;
@@ -54,7 +54,7 @@ int bind_to_any(dmt::Layout& w, std::uint32_t file) noexcept {
   return 0;
 }
 
-// The address that the datagram comes from.
+// The source address of the datagram.
 VirtualAddress source(const dmt::DatagramState& d, const VirtualAddress& to) noexcept {
   VirtualAddress from = is_wildcard(d.bound) ? interfaces::source_for(to) : d.bound;
   from.port = d.bound.port;
@@ -74,13 +74,13 @@ bool loops_back(std::uint32_t file, const VirtualAddress& to) noexcept {
                               : tcp_socket::option_of(file, IPPROTO_IPV6, IPV6_MULTICAST_LOOP) != 0;
 }
 
-// What a control message has chosen for one datagram.
+// The values that control messages set for one datagram.
 struct Chosen {
-  VirtualAddress from{};        // family 0: nothing
-  int hops = -1, service = -1;  // -1: as the socket has it
+  VirtualAddress from{};        // family 0: not set
+  int hops = -1, service = -1;  // -1: the socket's value
 };
 
-// What goes before the bytes: from where, to where, and what the sender has set.
+// The header of a datagram: source, destination, and the sender's settings.
 dmt::DatagramHeader header_of(dmt::Layout& w, std::uint32_t file, const VirtualAddress& to,
                               const Chosen& chosen, std::size_t size) noexcept {
   const bool v6 = w.files[file].port == AF_INET6;
@@ -104,15 +104,15 @@ dmt::DatagramHeader header_of(dmt::Layout& w, std::uint32_t file, const VirtualA
   return header;
 }
 
-// As an ICMP message would tell a connected socket: who asks a resolver goes on to the next at
-// once.
+// Reports an error to a connected socket, as an ICMP message would, so that a resolver client tries
+// its next server at once.
 void tell_refused(dmt::Layout& w, std::uint32_t file) noexcept {
   if (state(w, file).peer.family == 0) return;
   state(w, file).error = ECONNREFUSED;
   dmt::refresh_readiness(w, file, true);
 }
 
-// Where the datagram goes.  0 or a negative error number.
+// Delivers the datagram. 0 or a negative error number.
 int deliver(Turn& turn, std::uint32_t file, const VirtualAddress& to, const Chosen& chosen,
             const Buffers& b) noexcept {
   const dmt::DatagramHeader header = header_of(turn.w, file, to, chosen, b.total);
@@ -139,7 +139,7 @@ int deliver(Turn& turn, std::uint32_t file, const VirtualAddress& to, const Chos
 
 // --- control messages ----------------------------------------------------------------------------
 
-// Messages of the caller's buffer, one after another; those that do not fit are cut off.
+// Appends control messages to the caller's buffer; cuts off those that do not fit.
 class ControlMessages {
  public:
   explicit ControlMessages(struct msghdr& m) noexcept
@@ -182,7 +182,7 @@ void tell_destination(const VirtualAddress& to, std::uint32_t file, ControlMessa
   }
 }
 
-// What the socket has asked to be told with each datagram.
+// Adds the control messages that the socket has enabled.
 void tell_circumstances(std::uint32_t file, const dmt::DatagramHeader& header,
                         struct msghdr& m) noexcept {
   ControlMessages out(m);
@@ -213,8 +213,8 @@ void tell_circumstances(std::uint32_t file, const dmt::DatagramHeader& header,
   }
 }
 
-// The address that a message is to come from (IP_PKTINFO, IPV6_PKTINFO), where one is named; false:
-// the message holds something else.
+// Reads the source address that a control message sets (IP_PKTINFO, IPV6_PKTINFO), if any. False:
+// the message is not valid.
 bool choose_source(const struct cmsghdr* c, VirtualAddress& from) noexcept {
   from = {};
   if (c->cmsg_level == IPPROTO_IP) {
@@ -235,7 +235,7 @@ bool choose_source(const struct cmsghdr* c, VirtualAddress& from) noexcept {
   return true;
 }
 
-// A number from `least` to 255; false: it is none.
+// Reads a number from `least` to 255; false: it is not valid.
 bool choose_number(const struct cmsghdr* c, int least, int& out) noexcept {
   int value = 0;
   if (c->cmsg_len == CMSG_LEN(1) && c->cmsg_type == IP_TOS) {
@@ -251,7 +251,7 @@ bool choose_number(const struct cmsghdr* c, int least, int& out) noexcept {
   return true;
 }
 
-// 0 or a negative error number.
+// Reads all control messages. 0 or a negative error number.
 int choose(const struct msghdr& message, Chosen& chosen) noexcept {
   auto& m = const_cast<struct msghdr&>(message);
   if (m.msg_control == nullptr) return 0;
@@ -278,7 +278,7 @@ bool is_membership(int level, int option) noexcept {
   return level == IPPROTO_IPV6 && (option == IPV6_JOIN_GROUP || option == IPV6_LEAVE_GROUP);
 }
 
-// Errors with the datagrams that they are about: there is no queue of them.
+// Whether the option enables an error queue, which does not exist.
 bool is_error_queue(int level, int option) noexcept {
   return level == IPPROTO_IP ? option == IP_RECVERR
                              : level == IPPROTO_IPV6 && option == IPV6_RECVERR;
@@ -288,7 +288,7 @@ int change_membership(dmt::DatagramState& d, int level, int option, const void* 
                       socklen_t n) noexcept {
   VirtualAddress group{};
   group.family = level == IPPROTO_IP ? AF_INET : AF_INET6;
-  // Both structures begin with the group; the interface is the only one there is.
+  // Both structures begin with the group. The interface is ignored, because there is only one.
   const std::size_t size = level == IPPROTO_IP ? 4 : 16;
   if (n < (level == IPPROTO_IP ? sizeof(struct ip_mreq) : sizeof(struct ipv6_mreq))) {
     return -EINVAL;
@@ -308,7 +308,7 @@ int change_membership(dmt::DatagramState& d, int level, int option, const void* 
   at = std::find(d.groups, end, 0u);
   if (at == end) {
     static constinit Bound bound{dmt::kGroupsMax, "multicast groups of one socket",
-                                 "it joins no further one (ENOBUFS)"};
+                                 "it cannot join another one (ENOBUFS)"};
     bound.say();
     return -ENOBUFS;
   }
@@ -316,7 +316,7 @@ int change_membership(dmt::DatagramState& d, int level, int option, const void* 
   return 0;
 }
 
-// As Linux: what nobody chose goes with the peer.
+// As Linux: an address that the program did not choose is dropped together with the peer.
 void disconnect(FileRecord& f) noexcept {
   dmt::DatagramState& d = f.datagram;
   d.peer = {};

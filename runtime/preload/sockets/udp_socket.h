@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Virtual UDP sockets as the system calls see them, on top of dmt/datagrams.h.  A server's sockets
-// reach each other: by loopback, by the address of the one interface (interfaces.h), and in
-// multicast groups.  What goes elsewhere goes nowhere, as on a network where no host listens; it is
-// counted, and said at the 1st, 10th, 100th ... time.
+// Virtual UDP sockets for the system calls, on top of dmt/datagrams.h. A server's sockets reach
+// each other by loopback, by the address of the one interface (interfaces.h), and in multicast
+// groups. Datagrams to other hosts are dropped, as on a network where no host listens. They are
+// counted, and a message reports the 1st, 10th, 100th ... of them.
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
 

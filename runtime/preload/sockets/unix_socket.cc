@@ -20,7 +20,7 @@
 namespace crane::unix_socket {
 namespace {
 
-// The kernel's queue is never the one that is full.
+// The kernel's queue is larger than any queue of ours, so it is never full first.
 constexpr int kBacklogMax = 128, kKernelBacklog = 4096;
 constexpr int kTypeFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
 
@@ -37,7 +37,7 @@ bool is_abstract(const struct sockaddr* a) noexcept {
   return reinterpret_cast<const sockaddr_un*>(a)->sun_path[0] == '\0';
 }
 
-// The path of an address, ended by a 0.
+// The path of an address, terminated by a 0.
 struct SocketPath {
   char text[sizeof(sockaddr_un::sun_path) + 1] = {};
   SocketPath(const struct sockaddr* a, socklen_t n) noexcept {
@@ -51,8 +51,8 @@ std::uint64_t name_of_file(std::uint64_t number) noexcept {
   return hash(kStart ^ 1, reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-// By name of the abstract space, or by the file that the path leads to, whatever the way: links,
-// another root, a name that it was given later.  0: there is no such file.
+// Hashes the name of an abstract socket, or the file that the path leads to: over links, from
+// another root, or by a later name. 0: the file does not exist.
 std::uint64_t name_of(dmt::Layout& w, const struct sockaddr* a, socklen_t n) noexcept {
   const auto* un = reinterpret_cast<const sockaddr_un*>(a);
   if (is_abstract(a)) return hash(kStart, un->sun_path, n - offsetof(sockaddr_un, sun_path));
@@ -66,7 +66,7 @@ bool is_named(const struct sockaddr* a, socklen_t n) noexcept {
   return a != nullptr && n > offsetof(sockaddr_un, sun_path) && a->sa_family == AF_UNIX;
 }
 
-// The name of a socket that was bound just now; its file keeps its number.
+// Returns the name of a socket that was just bound; its file keeps its number.
 std::uint64_t note_socket(Turn& turn, const struct sockaddr* a, socklen_t n) noexcept {
   if (is_abstract(a)) return name_of(turn.w, a, n);
   const SocketPath path(a, n);
@@ -90,8 +90,8 @@ std::uint32_t find_named(const dmt::Layout& w, FileKind kind, std::uint64_t name
   return 0;
 }
 
-// The same of a path that may lead to a socket of the host: a number is given to no file, because
-// what lies there differs between hosts.  0: it is no socket of ours.
+// As name_of() for a path that may lead to a socket of the host. It assigns no number, because such
+// files differ between hosts. 0: the socket is not the server's.
 std::uint64_t known_name_of(dmt::Layout& w, const SocketPath& path) noexcept {
   struct stat status {};
   if (raw_syscall(SYS_newfstatat, AT_FDCWD, path.text, &status, 0) < 0) return 0;
@@ -99,7 +99,7 @@ std::uint64_t known_name_of(dmt::Layout& w, const SocketPath& path) noexcept {
   return number == 0 ? 0 : name_of_file(number);
 }
 
-// Nobody of ours listens there: what is outside cannot be the same for all replicas.
+// Refuses a connection to a socket outside the server, which cannot be the same for all replicas.
 int refuse_outside(const struct sockaddr* a) noexcept {
   const auto* un = reinterpret_cast<const sockaddr_un*>(a);
   if (un->sun_path[0] == '\0') return -ECONNREFUSED;
@@ -122,8 +122,8 @@ long kernel_connect(int fd, const struct sockaddr* a, socklen_t n) noexcept {
   return result;
 }
 
-// bind without a name gives an abstract one of five digits: ours, as the kernel's are by chance.
-// One that is bound keeps its name.
+// bind without a name chooses an abstract name of five digits. The kernel's choice is random, so
+// Crane chooses the name. A socket that is already bound keeps its name.
 long bind_to_any(Turn& turn, int fd, sockaddr_un& name, socklen_t& size) noexcept {
   constexpr std::uint32_t kNames = 1u << 20, kSpread = 2654435761;
   constexpr int kDigits = 5;
@@ -140,8 +140,8 @@ long bind_to_any(Turn& turn, int fd, sockaddr_un& name, socklen_t& size) noexcep
   return -ENOSPC;
 }
 
-// The kernel's next connection that a process of the server has made.  Others are not the same on
-// all replicas: they are closed.
+// Accepts the kernel's next connection that a process of the server made. Connections from outside
+// are not the same on all replicas: they are closed.
 long kernel_accept(int fd, struct sockaddr* a, socklen_t* n, int flags,
                    std::uint32_t connector) noexcept {
   const socklen_t room = n == nullptr ? 0 : *n;
@@ -161,13 +161,13 @@ long kernel_accept(int fd, struct sockaddr* a, socklen_t* n, int flags,
     raw_syscall(SYS_close, number);
     static bool said = false;
     if (first_time(said)) {
-      Message() << "accept: a process outside of the server has connected to a unix socket: such"
+      Message() << "accept: a process outside the server connected to a unix socket: such"
                 << " connections are not replicated; closed";
     }
   }
 }
 
-// The leader's node connects, whatever lies there on this host.
+// The leader's node makes the connection, whatever this host has at the path.
 int connect_to_host(Turn& turn, int fd, std::uint32_t file, const SocketPath& path) noexcept {
   if (!dmt::fits(turn.w, kSocketPathBytes)) return -ENOBUFS;
   dmt::begin_unix_connect(turn.w, file, path.text);
@@ -266,7 +266,7 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
     if (error < 0) return error;
   }
   if (turn.w.files[listener].port != f.port) return -EPROTOTYPE;
-  // The kernel's cannot be taken back: its listener would have one more than ours.
+  // The kernel's connection cannot be undone: its listener would have one more than ours.
   if (!dmt::has_room_for_files(turn.w, 1)) return -ENFILE;
   const long result = kernel_connect(fd, a, n);
   if (result < 0) return static_cast<int>(result);
@@ -287,7 +287,7 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
   return 0;
 }
 
-// As Linux: what is closed stays so when it is connected; a listener takes nobody any more.
+// As Linux: a closed direction stays closed after connect; a listener accepts no more connections.
 int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept {
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return -EINVAL;
   const long result = raw_syscall(SYS_shutdown, fd, how);
@@ -320,7 +320,7 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
   turn.w.files[accepted].chain = 0;
   turn.w.files[accepted].nonblocking = (flags & SOCK_NONBLOCK) != 0;
   dmt::refresh_readiness(turn.w, file, false);
-  // Those who wait in connect for a place in the queue.
+  // Wakes threads in connect that wait for a place in the queue.
   dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
   return bind_new(turn, number, accepted);
 }
@@ -333,7 +333,7 @@ int name(int fd, std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t
   const std::string_view path = dmt::socket_path(*segment, c);
   struct {
     sockaddr_un address;
-    char end;  // of a path that fills all of it
+    char end;  // for a path that fills the whole buffer
   } full{};
   full.address.sun_family = AF_UNIX;
   std::memcpy(full.address.sun_path, path.data(), path.size());

@@ -86,7 +86,7 @@ void name(What what, const VirtualAddress& address) noexcept {
     if (seen == key) return;
   }
   if (named->full.exchange(true)) return;
-  Message() << "datagrams to more addresses go nowhere: they are not named";
+  Message() << "datagrams to further addresses go nowhere: these are not listed";
 }
 
 }  // namespace crane::unreachable

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the server tries and no one answers: datagrams to elsewhere, UDP ports that no client can
-// reach.  All are counted (dmt::Unsupported).  Each is named once, with its address
-// and the reason; processes that were forked from one another say it together.
+// Attempts that cannot succeed: datagrams to other hosts, and UDP ports that no client can reach.
+// All are counted (dmt::Unsupported). Each address is reported once, with the reason; processes
+// related by fork share this record.
 //
 // Threads / Processes: any; lock-free.
 
@@ -14,7 +14,7 @@ namespace crane::unreachable {
 
 enum class What : std::uint8_t { kDatagram, kPort };
 
-// Memory that children of fork share.  Once, before there are any.
+// Maps the memory that children of fork share. Called once, before there are any.
 void prepare() noexcept;
 
 void name(What what, const VirtualAddress& address) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// getaddrinfo and its results.  What POSIX and RFC 3493 leave open is as in glibc.
+// getaddrinfo and its results. Where POSIX and RFC 3493 leave a choice, it is glibc's.
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -24,11 +24,11 @@ constexpr int kFlags = AI_PASSIVE | AI_CANONNAME | AI_NUMERICHOST | AI_ADDRCONFI
                        AI_ALL | AI_NUMERICSERV | AI_IDN | AI_CANONIDN |
                        0x300;  // AI_IDN_ALLOW_UNASSIGNED, AI_IDN_USE_STD3_ASCII_RULES
 
-// What a socket may be, in the order in which all are told.
+// The kinds of sockets, in the order of the results.
 struct Kind {
   int type, protocol;
-  const char* name;  // in /etc/services; null: it has no services
-  bool is_default;   // told to who asks for none
+  const char* name;  // in /etc/services; null: the kind has no services
+  bool is_default;   // returned when the hints name no kind
 };
 constexpr Kind kKinds[] = {
     {SOCK_STREAM, IPPROTO_TCP, "tcp", true},
@@ -55,7 +55,7 @@ bool fits(const Kind& k, const struct addrinfo& hints) noexcept {
          (hints.ai_protocol == 0 || any_protocol || hints.ai_protocol == k.protocol);
 }
 
-// The program may ask for one kind, or for none.
+// Whether the hints name one kind of socket.
 bool is_specific(const struct addrinfo& hints) noexcept {
   return hints.ai_socktype != 0 || hints.ai_protocol != 0;
 }
@@ -65,7 +65,7 @@ void add(const Kind& k, const struct addrinfo& hints, int port, AllWanted& out) 
   out.all[out.count++] = {k.type, protocol, static_cast<std::uint16_t>(port)};
 }
 
-// By a name that /etc/services may have.
+// Looks the service up by a name that /etc/services may have.
 int want_service(const char* service, const struct addrinfo& hints, const Kind* specific,
                  AllWanted& out) noexcept {
   if ((hints.ai_flags & AI_NUMERICSERV) != 0) return EAI_NONAME;
@@ -76,7 +76,7 @@ int want_service(const char* service, const struct addrinfo& hints, const Kind* 
   return out.count > 0 ? 0 : EAI_SERVICE;
 }
 
-// The kinds of sockets and their ports; `service` may be null.
+// Finds the kinds of sockets and their ports; `service` may be null.
 int want(const char* service, const struct addrinfo& hints, AllWanted& out) noexcept {
   const Kind* specific = nullptr;
   if (is_specific(hints)) {
@@ -98,7 +98,7 @@ int want(const char* service, const struct addrinfo& hints, AllWanted& out) noex
   return 0;
 }
 
-// Of the host itself: what to bind, or what to connect to.
+// Adds the addresses of the host itself: those to bind, or those to connect to.
 void put_own(const struct addrinfo& hints, ResolvedBody& answer) noexcept {
   VirtualAddress four{}, six{};
   four.family = AF_INET;
@@ -108,7 +108,7 @@ void put_own(const struct addrinfo& hints, ResolvedBody& answer) noexcept {
     interfaces::name_this_host(four);
     interfaces::name_this_host(six);
   }
-  // In the order of RFC 6724.
+  // The order is that of RFC 6724.
   if (passive && hints.ai_family != AF_INET6) answer.addresses[answer.count++] = four;
   if (hints.ai_family != AF_INET) answer.addresses[answer.count++] = six;
   if (!passive && hints.ai_family != AF_INET6) answer.addresses[answer.count++] = four;
@@ -133,8 +133,8 @@ int find_addresses(Turn& turn, const char* name, const struct addrinfo& hints,
   return answer.error;
 }
 
-// A list is pages of its own, which no block of malloc's begins: so those of libc, from before we
-// were there, are told from ours.
+// A list has its own pages. No block of malloc begins at a page, so lists that libc made before
+// Crane was attached can be distinguished from ours.
 struct Listed {
   struct addrinfo entry;
   struct sockaddr_in6 address;
@@ -238,8 +238,9 @@ void freeaddrinfo(struct addrinfo* list) {
   raw_syscall(SYS_munmap, list, reinterpret_cast<const Listed*>(list)->bytes);
 }
 
-// libc would start threads of its own.  A request is done when it is made, as POSIX' aio; what asks
-// for its state later (gai_error, gai_suspend, gai_cancel) is libc's and finds it done.
+// libc would start its own threads. A request is complete when the call returns, as POSIX' aio in
+// Crane. Queries of its state (gai_error, gai_suspend, gai_cancel) go to libc, which finds it
+// complete.
 int getaddrinfo_a(int mode, struct gaicb** list, int n, struct sigevent* s) {
   if (mode != GAI_WAIT && mode != GAI_NOWAIT) {
     errno = EINVAL;

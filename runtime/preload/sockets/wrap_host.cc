@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine that every replica claims to run on, whatever it runs on (DESIGN D7, rule 20).
+// The machine that every replica claims to run on (DESIGN D7, rule 20).
 #include <cstring>
 
 #include "dmt/base/raw.h"
@@ -52,8 +52,8 @@ void fill(T* s) noexcept {
   s->f_namelen = static_cast<decltype(s->f_namelen)>(kNameMax);
 }
 
-// Whether the path is there is the replica's own; what it says of it is not.  Not by libc, whose
-// functions these stand in for (libc_view.h).
+// Whether the path exists depends on the replica; the reported values do not. Uses raw system
+// calls, because these functions replace libc's (libc_view.h).
 template <typename Where, typename T>
 int describe(long number, Where where, T* s) noexcept {
   struct statfs kernels {};
@@ -142,7 +142,7 @@ int __gethostname_chk(char* name, size_t n, size_t room) {
   return wrap::gethostname(name, n);
 }
 
-// --- file systems: that there is one, and room in it  --------------------------------------------
+// --- file systems: there is one, and it has room -------------------------------------------------
 
 int statfs(const char* p, struct statfs* s) { return describe(SYS_statfs, p, s); }
 int fstatfs(int fd, struct statfs* s) { return describe(SYS_fstatfs, fd, s); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gethostbyname, gethostbyaddr, getnameinfo and their kin; what asks a resolver for more than that.
+// gethostbyname, gethostbyaddr, getnameinfo and similar; refuses the resolver's other functions.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/un.h>
@@ -22,7 +22,7 @@ namespace {
 
 // --- struct hostent  -----------------------------------------------------------------------------
 
-// What gethostbyname() and gethostbyaddr() of a process return: theirs is one entry.
+// The result of gethostbyname() and gethostbyaddr(), one per process.
 constexpr std::size_t kOwnBytes = 2048;
 alignas(16) char own_bytes[kOwnBytes];
 struct hostent own_entry;
@@ -32,7 +32,7 @@ struct Buffer {
   char* bytes;
   std::size_t size;
 
-  // Null when there is no room.
+  // Returns null when there is no room.
   void* take(std::size_t n, std::size_t alignment) noexcept {
     const std::size_t gap = -reinterpret_cast<std::uintptr_t>(bytes) & (alignment - 1);
     if (size < gap || size - gap < n) return nullptr;
@@ -43,7 +43,7 @@ struct Buffer {
   }
 };
 
-// False: the buffer has no room.
+// Returns false when the buffer has no room.
 bool fill(const ResolvedBody& answer, const char* name, int family, Buffer room,
           struct hostent& h) noexcept {
   const std::size_t length = family == AF_INET6 ? 16 : 4;
@@ -67,7 +67,7 @@ bool fill(const ResolvedBody& answer, const char* name, int family, Buffer room,
   return true;
 }
 
-// h_errno of an EAI_ number.
+// Converts an EAI_ number to an h_errno.
 int host_error_of(int error) noexcept {
   switch (error) {
     case EAI_NONAME:
@@ -84,7 +84,7 @@ int host_error_of(int error) noexcept {
   }
 }
 
-// What the functions with _r return beside the entry.
+// What the functions with _r return in addition to the entry.
 struct Outcome {
   struct hostent** result;
   int* host_error;
@@ -223,7 +223,7 @@ int put_unix(const struct sockaddr* a, socklen_t size, char* host, socklen_t hos
 int refuse() noexcept {
   static bool said = false;
   if (first_time(said)) {
-    Message() << "the server asks a resolver by itself (res_query or its kin), which is not "
+    Message() << "the server calls the resolver directly (res_query or similar), which is not "
                  "supported: the call fails, getaddrinfo and getnameinfo work";
   }
   h_errno = NO_RECOVERY;

@@ -52,7 +52,7 @@ constexpr Interface kAll[] = {
 };
 constexpr int kQueueLength = 1000;
 
-// As <linux/sockios.h> has them: every command about an interface.
+// The range of interface commands in <linux/sockios.h>.
 constexpr unsigned long kFirstCommand = 0x8910, kLastCommand = 0x8948;
 
 void put_address(const Ip4& ip, struct sockaddr* out) noexcept {
@@ -91,7 +91,7 @@ int list(struct ifconf& out) noexcept {
   return 0;
 }
 
-// What is asked of one interface.
+// Answers a command about one interface.
 int tell(unsigned long command, const Interface& i, struct ifreq& out) noexcept {
   switch (command) {
     case SIOCGIFFLAGS:
@@ -198,8 +198,8 @@ namespace {
 
 using interfaces::kAll;
 
-// Lists are the callers' own, to change and to give back: a page for each, which no block of
-// malloc's begins; so one that libc made, before we were there, is told from them.
+// The callers own the lists: they may change and free them. Each list has its own page. No block of
+// malloc begins at a page, so lists that libc made before Crane was attached can be distinguished.
 constexpr std::size_t kPage = 4096;
 
 struct Listed {
@@ -210,7 +210,7 @@ struct Listed {
 struct AddressList {
   Listed listed[2 * std::size(kAll)];
   struct sockaddr_ll stations[std::size(kAll)];
-  // ::1 of the loopback.
+  // The address ::1 of the loopback.
   struct ifaddrs six;
   char six_name[IFNAMSIZ];
   struct sockaddr_in6 six_address, six_mask;
@@ -221,7 +221,7 @@ struct NameList {
 };
 static_assert(sizeof(AddressList) <= kPage && sizeof(NameList) <= kPage);
 
-// All zeros; null when there is no memory.
+// Returns a zeroed list; null when there is no memory.
 template <typename List>
 List* make_list() noexcept {
   void* const page = map_pages(kPage);

@@ -38,7 +38,7 @@ T as(long word) noexcept {
 
 long or_error(long result) noexcept { return result == -1 ? -errno : result; }
 
-// --- calls whose parameters are not those of their function in libc  -----------------------------
+// --- calls with other parameters than their function in libc -------------------------------------
 
 long sleep_by_clock(const long* a) noexcept {
   return -wrap::clock_nanosleep(as<clockid_t>(a[0]), as<int>(a[1]), as<struct timespec*>(a[2]),
@@ -52,7 +52,7 @@ long get_processor(const long* a) noexcept {
   return 0;
 }
 
-// The offset has two words, of which x86-64 uses the first.
+// The offset has two words; x86-64 uses the first.
 long read_at(const long* a) noexcept {
   return or_error(wrap::preadv2(as<int>(a[0]), as<const struct iovec*>(a[1]), as<int>(a[2]), a[3],
                                 as<int>(a[5])));
@@ -62,7 +62,7 @@ long write_at(const long* a) noexcept {
                                  as<int>(a[5])));
 }
 
-// The kernel says how much of the mask it wrote.
+// The kernel returns how much of the mask it wrote.
 long get_affinity(const long* a) noexcept {
   constexpr long kBytes = sizeof(unsigned long);
   const int error = wrap::sched_getaffinity(as<pid_t>(a[0]), kBytes, as<cpu_set_t*>(a[2]));
@@ -72,7 +72,7 @@ long get_affinity(const long* a) noexcept {
 long fork_by_number(const long*) noexcept { return or_error(scheduled_fork()); }
 long vfork_as_call(const long*) noexcept { return or_error(vfork_by_number()); }
 
-// As fork when it shares nothing and has no stack of its own; no other process or thread is made.
+// Acts as fork when the call shares nothing and names no stack; other calls fail.
 long fork_by_clone(const long* a) noexcept {
   constexpr long kSignalBits = 0xff;
   if (sandbox::wants_namespace(a[0])) return sandbox::refuse_namespace("clone");
@@ -125,7 +125,7 @@ long select_by_number(const long* a) noexcept {
                                 as<fd_set*>(a[3]), as<const struct timespec*>(a[4]), mask));
 }
 
-// --- signals: the kernel's sets have 8 bytes, and its actions another order  ---------------------
+// --- signals: the kernel's sets have 8 bytes, and its actions another order ----------------------
 
 struct KernelAction {
   void (*handler)(int);
@@ -171,14 +171,14 @@ long sandbox_by_number(const long* a) noexcept {
   return sandbox::by_seccomp(a[0], a[1], as<const void*>(a[2]));
 }
 
-// --- the machine itself (MACHINE-1)  -------------------------------------------------------------
+// --- the machine itself (MACHINE-1) --------------------------------------------------------------
 
-// As without the privilege.
+// Fails as without the privilege.
 long refuse_privilege(const long*) noexcept { return -EPERM; }
-// As where kernel.perf_event_paranoid is 2.
+// Fails as when kernel.perf_event_paranoid is 2.
 long refuse_access(const long*) noexcept { return -EACCES; }
 
-// --- the table  ----------------------------------------------------------------------------------
+// --- the table -----------------------------------------------------------------------------------
 
 template <auto function>
 struct Call;
@@ -195,7 +195,7 @@ struct Call<function> {
   }
 };
 
-// A row of interposed.def by number, with its rule of our own descriptors.
+// A row of interposed.def called by number, with the check for our own descriptors.
 template <Op op, auto function>
 long row_by_words(const long* a) noexcept {
   constexpr own::Arguments which = own::arguments_of(op);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The table of system calls by number (trap/system_calls.def): for syscall(2), and for the calls
-// that bypass libc (trap/system_call_trap.h).
+// The table of system calls by number (system_calls.def), for syscall(2) and for calls that
+// bypass libc (system_call_trap.h).
 
 #include "runtime/preload/trap/system_call.h"
 

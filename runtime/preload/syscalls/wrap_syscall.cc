@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// syscall(2) by number, and the atomics of the Apache runtime: what programs use to synchronise
-// without pthreads (rules 10 and 12).
+// syscall(2), and the atomics of the Apache runtime, by which programs synchronise without pthreads
+// (rules 10 and 12).
 #include <sched.h>
 #include <sys/prctl.h>
 
@@ -42,7 +42,7 @@ long syscall(long n, const long* a) {
 }
 
 int unshare(int flags) {
-  // In clone's flags this bit is of the signal's number.
+  // In clone's flags this bit belongs to the signal's number.
   const bool is_wanted = sandbox::wants_namespace(flags) || (flags & CLONE_NEWTIME) != 0;
   const long result =
       is_wanted ? sandbox::refuse_namespace("unshare") : raw_syscall(SYS_unshare, flags);
@@ -56,11 +56,11 @@ bool is_of_trap(int option) noexcept {
   return option == kSetDispatch || option == PR_SET_TSC || option == PR_GET_TSC;
 }
 
-// What would take the net or the clock away is not there: as of a kernel or a processor without it.
+// Refuses options that would disable the trap or the clock, as a kernel or processor without them.
 long control_trap(int option, long argument) noexcept {
   if (option != PR_GET_TSC) return -EINVAL;
   if (argument == 0) return -EFAULT;
-  *reinterpret_cast<int*>(argument) = PR_TSC_ENABLE;  // it is answered, though by a fault
+  *reinterpret_cast<int*>(argument) = PR_TSC_ENABLE;  // RDTSC works, by a fault
   return 0;
 }
 
@@ -82,9 +82,9 @@ int prctl(int option, long a, long b, long c, long d) {
   return result < 0 ? fail(static_cast<int>(-result)) : static_cast<int>(result);
 }
 
-// --- liburing and libaio, which enter the kernel by themselves  ----------------------------------
+// --- liburing and libaio, which make system calls directly ---------------------------------------
 
-// Their way to report: the negative error number.
+// These functions return the negative error number.
 int io_uring_queue_init(unsigned, struct ::io_uring*, unsigned) { return -ENOSYS; }
 int io_uring_queue_init_params(unsigned, struct ::io_uring*, struct ::io_uring_params*) {
   return -ENOSYS;
@@ -93,12 +93,12 @@ int io_uring_setup(unsigned, struct ::io_uring_params*) { return -ENOSYS; }
 int io_setup(int, struct ::io_context**) { return -ENOSYS; }
 int io_queue_init(int, struct ::io_context**) { return -ENOSYS; }
 
-// --- libapr's atomics  ---------------------------------------------------------------------------
+// --- libapr's atomics ----------------------------------------------------------------------------
 
 namespace {
 
-// In serial mode only one thread runs and the operation is atomic as it is; in parallel mode its
-// place in the schedule decides what it sees.
+// In serial mode only one thread runs, so the operation is atomic. In parallel mode its place in
+// the schedule decides what it sees.
 template <typename Operation>
 auto atomically(Op op, Operation operation) noexcept {
   if (InsideCrane::inside() || !is_parallel()) return operation();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ioctl on the ends of pseudo-terminals: what Linux answers of them, from the segment.
+// ioctl on the ends of pseudo-terminals: Linux' results, from the segment.
 #include <asm/ioctls.h>
 #include <termios.h>
 
@@ -130,7 +130,7 @@ int take_session(const Call& c) noexcept {
   return 0;
 }
 
-// A line is asked of by processes that it controls, the master by anyone.
+// Only processes that the terminal controls may query the line; any process may query the master.
 bool may_ask(const Call& c) noexcept {
   return c.is_master() || c.process().terminal == c.terminal();
 }
@@ -175,7 +175,8 @@ int flush(const Call& c) noexcept {
   return 0;
 }
 
-// tcflow: of its own output, or a character that asks the other side.
+// tcflow: stops or starts the own output, or sends a character that requests it from the other
+// side.
 int control_flow(const Call& c) noexcept {
   if (const int error = ask_to_change(c.turn, c.fd, c.file); error < 0) return error;
   const std::uint8_t* characters = c.t().modes.characters;
@@ -210,7 +211,7 @@ int of_bytes(const Call& c, unsigned long command) noexcept {
       return give(c.x, c.is_master() ? dmt::unread_by_master(c.t())
                                      : dmt::unread_bytes(c.t().discipline, c.t().modes));
     case TIOCOUTQ:
-      return give(c.x, 0);  // as Linux: a pseudo-terminal's driver keeps nothing
+      return give(c.x, 0);  // as Linux: a pseudo-terminal's driver buffers nothing
     case TCFLSH:
       return flush(c);
     case TCXONC:
@@ -237,7 +238,7 @@ int of_master(const Call& c, unsigned long command) noexcept {
       return give(c.x, dmt::number_of(c.terminal()));
     case TIOCSPTLCK:
       c.t().locked = *at<const int>(c.x) != 0;
-      // The kernel's pair as well: the line's placeholder is opened there.
+      // Also unlocks the kernel's pair, because opening its line gives the placeholder.
       return static_cast<int>(raw_syscall(SYS_ioctl, c.fd, command, c.x));
     case TIOCGPTLCK:
       return give(c.x, c.t().locked ? 1 : 0);
@@ -272,7 +273,7 @@ int of_device(const Call& c, unsigned long command) noexcept {
     case TIOCSETD:
       return *at<const int>(c.x) == N_TTY ? 0 : -EINVAL;
     case TIOCGDEV: {
-      constexpr std::uint64_t kMasters = 8u << 8;  // their major is 128
+      constexpr std::uint64_t kMasters = 8u << 8;  // the major number of masters is 128
       const std::uint64_t line = device_number(c.terminal());
       return give(c.x, static_cast<std::uint32_t>(c.is_master() ? line - kMasters : line));
     }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kDirectory[] = "/dev/pts/";
 constexpr std::size_t kDirectoryBytes = sizeof kDirectory - 1;
-// No terminal has it: what the kernel calls by a number of ours is not to be found.
+// A number that no terminal has: hides a name that the kernel uses for a number of ours.
 constexpr std::uint32_t kNoNumber = 0xffffffff;
 
 }  // namespace

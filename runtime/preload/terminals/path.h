@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Names in /dev/pts: of ours by their agreed number, for the kernel by its own.
+// Names in /dev/pts: the program uses the agreed number of a terminal, the kernel its own.
 //
 // Threads: REQUIRES the turn.
 
@@ -13,15 +13,16 @@ namespace crane::terminal {
 
 inline constexpr std::size_t kNameBytes = 24;  // "/dev/pts/" and a number
 
-// The number that a path in /dev/pts ends with; false: it is no such path.
+// Returns the number at the end of a path in /dev/pts; false: another path.
 bool parse_name(const char* path, std::uint32_t& number) noexcept;
-// The terminal of ours that the program calls so; 0 = none.
+// Returns our terminal of this name; 0 = none.
 std::uint16_t find_named(const dmt::Layout& w, const char* path) noexcept;
-// Not the name of one of ours, but in use: by the kernel's number of ours, or the master is closed.
+// Whether the number must be hidden: the kernel uses it for a terminal of ours, or the master is
+// closed.
 bool is_hidden(const dmt::Layout& w, std::uint32_t number) noexcept;
 void write_name(char (&out)[kNameBytes], std::uint32_t number) noexcept;
 
-// The path for the kernel, of what the program calls `path`: as given when it is no terminal's.
+// The kernel's path for the program's `path`; unchanged when it does not name a terminal.
 class KernelPath {
  public:
   KernelPath(const dmt::Layout& w, const char* path) noexcept;
@@ -32,8 +33,8 @@ class KernelPath {
   char name_[kNameBytes];
 };
 
-// What readlink has found in `size` bytes of `name`, of which there is room for `room`: the
-// kernel's name of a terminal of ours becomes ours.  The new size.
+// `name` has room for `room` bytes and contains readlink's result of `size` bytes. Replaces the
+// kernel's name of a terminal of ours by the agreed one. Returns the new size.
 std::size_t translate_link(const dmt::Layout& w, char* name, std::size_t size,
                            std::size_t room) noexcept;
 

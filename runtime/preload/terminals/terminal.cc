@@ -45,7 +45,8 @@ int open_master(Turn& turn, int directory, const char* path, int flags) noexcept
   return bind_new(turn, fd, static_cast<std::uint32_t>(file));
 }
 
-// Binds the kernel's descriptor of the line; as in Linux, opening it may make it the session's.
+// Binds the kernel's descriptor of the line. As in Linux, opening it may make it the session's
+// terminal.
 int bind_line(Turn& turn, long fd, std::uint16_t terminal, int flags) noexcept {
   if (fd < 0) return static_cast<int>(fd);
   const std::uint32_t file = dmt::open_line(turn.w, own_slot(), terminal);
@@ -76,7 +77,7 @@ int open_named(Turn& turn, std::uint16_t terminal, int flags) noexcept {
                    flags);
 }
 
-// A descriptor of this process for the same terminal; -1 = it has none.
+// Returns a descriptor of this process for the same terminal; -1 = none.
 int find_descriptor(const dmt::Layout& w, std::uint16_t terminal) noexcept {
   const std::uint32_t limit = w.processes[self.process].fd_limit;
   for (std::uint32_t fd = 0; fd < limit; ++fd) {
@@ -86,7 +87,7 @@ int find_descriptor(const dmt::Layout& w, std::uint16_t terminal) noexcept {
   return -1;
 }
 
-// /dev/tty needs no permission and no way to /dev/pts: there any placeholder will do.
+// Opens /dev/tty, which needs no permission and no path in /dev/pts, so any placeholder will do.
 int open_controlling(Turn& turn, std::uint16_t terminal, int flags) noexcept {
   const dmt::TerminalRecord& t = turn.w.terminals[terminal];
   if (is_refused(t)) return -EBUSY;
@@ -101,7 +102,7 @@ int open_controlling(Turn& turn, std::uint16_t terminal, int flags) noexcept {
   return number;
 }
 
-// After a signal to its own group: the handlers run, or the process stands still.  0: try again.
+// Called after a signal to the own group: runs the handlers, or the process stops. 0: try again.
 int after_signal(Turn& turn, int fd, std::uint32_t file) noexcept {
   const std::uint32_t generation = turn.w.files[file].generation;
   if (!turn.interrupted(kRestarts)) return -EINTR;
@@ -124,7 +125,7 @@ int ask(Turn& turn, int fd, std::uint32_t file, int signo) noexcept {
   }
 }
 
-// A read of the line: how long it waits, and for how many bytes, is the terminal's to say.
+// A read of the line: the terminal's modes decide how long it waits, and for how many bytes.
 class LineRead {
  public:
   LineRead(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept
@@ -152,7 +153,7 @@ class LineRead {
   std::int64_t deadline_ = dmt::kNoDeadline;
 };
 
-// Takes what is there.  True: the read is over.
+// Takes available bytes. True: the read is complete.
 bool LineRead::take() noexcept {
   const std::uint16_t terminal = file().end.terminal;
   const bool canonical = dmt::is_canonical(modes());
@@ -165,7 +166,7 @@ bool LineRead::take() noexcept {
   return false;
 }
 
-// 1: the time is over.
+// Returns 1 when the time has expired.
 int LineRead::wait() noexcept {
   if (file().nonblocking) return -EAGAIN;
   const WaitPolicy policy{false, true, deadline_};
@@ -281,7 +282,7 @@ int ask_to_change(Turn& turn, int fd, std::uint32_t file) noexcept {
   return ask(turn, fd, file, SIGTTOU);
 }
 
-// The inodes are those of Linux' devpts.
+// The inode numbers of Linux' devpts.
 Identity identity_of_line(std::uint16_t terminal) noexcept {
   const std::uint32_t number = dmt::number_of(terminal);
   return {number + 3, makedev(kLineMajor, number)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that are given or tell the name of a terminal in /dev/pts, which for the kernel has
-// another number than for the program.  Of other names they are libc's, and no operations.
+// Functions that take or return the name of a terminal in /dev/pts, which has another number in the
+// kernel than in the program. For other names they are libc's, and not operations.
 #include <algorithm>
 #include <cstring>
 
@@ -26,9 +26,9 @@ int at_path(Op op, const char* path, Call call) noexcept {
       op, [&]() CRANE_REQUIRES_TURN { return call(terminal::KernelPath(*segment, path).get()); });
 }
 
-// "socket:[17]" and "mnt:[17]" are links below /proc whose number is each replica's own: of a
-// descriptor of the process' it is the one that fstat tells, else 1.  The bytes of such a link that
-// are for the caller, or -1: it is none.
+// Links below /proc such as "socket:[17]" and "mnt:[17]" contain a number that differs between
+// replicas. For a descriptor of the process it becomes the number that fstat returns, else 1.
+// Returns the bytes of such a link for the caller, or -1: another link.
 ssize_t read_numbered(Op op, const char* path, char* b, size_t n) noexcept {
   constexpr char kPlace[] = "/proc/";
   constexpr std::size_t kLongest = 32;  // before the number
@@ -53,7 +53,7 @@ ssize_t read_numbered(Op op, const char* path, char* b, size_t n) noexcept {
   return static_cast<ssize_t>(given);
 }
 
-// `result` bytes of a link are in `b`.
+// Translates the `result` bytes of a link in `b`.
 ssize_t translated(Op op, ssize_t result, char* b, size_t n) noexcept {
   constexpr char kPlace[] = "/dev/pts/";
   if (result < static_cast<ssize_t>(sizeof kPlace) ||
@@ -97,7 +97,7 @@ int eaccess(const char* p, int how) { return wrap::euidaccess(p, how); }
 
 namespace {
 
-// The owner and the mode, which are the machine's in its own file systems.
+// Changes owner or mode, which belong to the machine in its own file systems.
 template <typename Call>
 int change(Op op, int d, const char* p, int follow, Call call) noexcept {
   if (machine_files::has_owner(d, p, follow & AT_SYMLINK_NOFOLLOW)) return fail(EPERM);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libc's functions of terminals: of ours from the segment, of others by libc.  What libc does for
-// itself (is this stream a terminal?) it asks of the kernel's pair, which says the same.
+// libc's functions of terminals: ours from the segment, others by libc. For its own needs (is this
+// stream a terminal?) libc queries the kernel's pair, which gives the same answer.
 #include <cstring>
 
 #include "dmt/terminals.h"
@@ -16,7 +16,7 @@ namespace {
 
 using terminal::terminal_file;
 
-// An ioctl that is a function's whole work.
+// A function that consists of one ioctl.
 int by_control(Op op, int fd, unsigned long command, long x) noexcept {
   Turn turn(op);
   const std::uint32_t file = terminal_file(fd);
@@ -33,13 +33,13 @@ int put_name(const char* name, char* b, size_t n) noexcept {
   return 0;
 }
 
-// What the line is called: the same as long as either end is open.
+// Writes the name of the line, which is the same as long as either end is open.
 void name_line(int fd, char (&name)[terminal::kNameBytes]) noexcept {
   const std::uint32_t file = terminal_file(fd);
   terminal::write_name(name, dmt::number_of(without_turn().files[file].end.terminal));
 }
 
-// 0 or an error number.
+// Returns 0 or an error number.
 CRANE_REQUIRES_TURN int name_terminal(int fd, char (&name)[terminal::kNameBytes]) noexcept {
   const std::uint32_t file = terminal_file(fd);
   if (file == 0) return EBADF;
@@ -61,7 +61,7 @@ bool is_master(int fd) noexcept {
 }
 
 void to_kernel(const struct termios& t, dmt::TerminalModes& out) noexcept {
-  constexpr tcflag_t kIbaud0 = 020000000000;  // libc's own bit: the input's speed was given as 0
+  constexpr tcflag_t kIbaud0 = 020000000000;  // libc's own bit: the input speed was set to 0
   out = {t.c_iflag & ~kIbaud0, t.c_oflag, t.c_cflag, t.c_lflag, t.c_line, {}};
   std::memcpy(out.characters, t.c_cc, sizeof out.characters);
 }
@@ -143,7 +143,7 @@ int login_tty(int fd) {
   return 0;
 }
 
-// --- what a descriptor is ------------------------------------------------------------------------
+// --- queries -------------------------------------------------------------------------------------
 
 int isatty(int fd) {
   if (terminal_file(fd) == 0) return real::isatty(fd);
@@ -235,7 +235,7 @@ pid_t tcgetsid(int fd) {
 
 namespace {
 
-// A line without its end, of which the buffer keeps what it has room for; -1 = nothing came.
+// Reads a line without its newline, cut to the buffer; -1 = no byte.
 ssize_t read_line(int fd, char* b, size_t n) noexcept {
   size_t size = 0;
   bool any = false;
@@ -250,7 +250,7 @@ ssize_t read_line(int fd, char* b, size_t n) noexcept {
 
 }  // namespace
 
-// From the controlling terminal, else from the standard streams.
+// Reads from the controlling terminal, or else from the standard streams.
 char* getpass(const char* prompt) {
   static char password[512];
   const int tty = wrap::open("/dev/tty", O_RDWR | O_CLOEXEC, 0);

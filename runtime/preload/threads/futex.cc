@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// futex(2) as operations of the schedule: what std::atomic's waiting, InnoDB and runtimes of other
-// languages synchronise with (rule 12).
+// futex(2) as operations of the schedule: std::atomic's waits, InnoDB and runtimes of other
+// languages synchronise with it (rule 12).
 //
-// What must hold here:
-//  * The word is looked at while holding the turn: in serial mode nobody changes it meanwhile.
-//  * Waiters of one word queue first come, first served, also over a requeue; a wake-up with bits
-//    passes those by whose bits it does not share.
-//  * A thread that waits for several words (futex_waitv) is in a list of its process, and is woken
-//    behind those that wait for the one word alone.  The list is read and changed at turns.
+// Rules:
+// * The word is read while holding the turn: in serial mode no other thread changes it meanwhile.
+// * Waiters of one word queue first come, first served, also over a requeue. A wake-up with bits
+//   skips waiters that share none of its bits.
+// * A thread that waits for several words (futex_waitv) is in a list of its process. It is woken
+//   after the threads that wait for one word. The list is read and changed at turns.
 #include <linux/futex.h>
 
 #include "runtime/preload/ground/user_memory.h"
@@ -33,7 +33,7 @@ std::uint32_t load(long address) noexcept {
 
 bool is_misaligned(long address) noexcept { return address % 4 != 0; }
 
-// -EINVAL, or 0 and the deadline.  FUTEX_WAIT's time is relative.
+// Returns -EINVAL, or 0 and the deadline. FUTEX_WAIT's time is relative.
 long deadline_of(const Turn& turn, const long* a, std::int64_t& deadline) noexcept {
   const auto* time = reinterpret_cast<const struct timespec*>(a[3]);
   if (time == nullptr) return 0;
@@ -45,12 +45,12 @@ long deadline_of(const Turn& turn, const long* a, std::int64_t& deadline) noexce
   return 0;
 }
 
-// --- several words  ------------------------------------------------------------------------------
+// --- several words -------------------------------------------------------------------------------
 
 constexpr int kNotWoken = -1;
 
-// In the memory of the waiting call.  It is in the list only while the thread sleeps: a handler may
-// leave the call by a jump.
+// An entry in the frame of the waiting call. It is in the list only while the thread sleeps,
+// because a handler may leave the call by a jump.
 struct WordsWait {
   WordsWait* next;
   std::uint16_t slot, process;
@@ -58,7 +58,7 @@ struct WordsWait {
   int woken;  // index of the word, or kNotWoken
   std::uint64_t objects[FUTEX_WAITV_MAX];
 };
-constinit WordsWait* words_waits = nullptr;  // first come first
+constinit WordsWait* words_waits = nullptr;  // in the order of arrival
 
 void add_to_list(WordsWait& wait) noexcept {
   WordsWait** end = &words_waits;
@@ -82,7 +82,7 @@ int index_of(const WordsWait& wait, std::uint64_t object) noexcept {
   return kNotWoken;
 }
 
-// After a fork the list has threads of the parent, which this process must not wake.
+// After a fork the list contains threads of the parent, which this process must not wake.
 std::uint32_t wake_of_several(Turn& turn, std::uint64_t object, std::uint32_t count) noexcept {
   std::uint32_t woken = 0;
   for (WordsWait** link = &words_waits; *link != nullptr && woken < count;) {
@@ -113,7 +113,7 @@ long check_word(const struct futex_waitv& word) noexcept {
   if ((word.flags & ~kFlags) != 0 || word.__reserved != 0 || (word.flags & FUTEX_32) == 0) {
     return -EINVAL;
   }
-  // Its waker may be another process, which does not see the list.
+  // Its waker may be another process, which cannot see the list.
   if ((word.flags & FUTEX_PRIVATE_FLAG) == 0) return -ENOSYS;
   if (word.uaddr % 4 != 0) return -EINVAL;
   return is_readable(reinterpret_cast<const void*>(word.uaddr), 4) ? 0 : -EFAULT;
@@ -159,7 +159,7 @@ long wait_for_words(Turn& turn, WordsWait& wait, const struct futex_waitv* words
   }
 }
 
-// --- one word  -----------------------------------------------------------------------------------
+// --- one word ------------------------------------------------------------------------------------
 
 long wait(const long* a, std::uint32_t bits) noexcept {
   if (bits == 0 || is_misaligned(a[0])) return -EINVAL;
@@ -168,7 +168,7 @@ long wait(const long* a, std::uint32_t bits) noexcept {
   if (const long error = deadline_of(turn, a, deadline); error != 0) return error;
   for (;;) {
     if (load(a[0]) != static_cast<std::uint32_t>(a[2])) {
-      turn.yield();  // the caller looks again: let the others make progress
+      turn.yield();  // the caller reads again: other threads run first
       turn.result(EAGAIN);
       return -EAGAIN;
     }
@@ -199,7 +199,7 @@ long wake(const long* a, std::uint32_t bits) noexcept {
   return answer(turn, wake_waiters(turn, object, static_cast<std::uint32_t>(a[2]), bits));
 }
 
-// a[2] are woken, a[3] more wait for the other word from now on.
+// Wakes a[2] waiters and moves a[3] more to the other word.
 long requeue(const long* a, bool compares) noexcept {
   if (is_misaligned(a[0]) || is_misaligned(a[4])) return -EINVAL;
   if (static_cast<int>(a[2]) < 0 || static_cast<int>(a[3]) < 0) return -EINVAL;
@@ -212,16 +212,16 @@ long requeue(const long* a, bool compares) noexcept {
   const std::uint64_t from = object_of_word(a[0], a[1]), to = object_of_word(a[4], a[1]);
   const std::uint32_t woken = wake_waiters(turn, from, static_cast<std::uint32_t>(a[2]));
   const std::uint32_t moved = dmt::requeue(turn.w, from, to, static_cast<std::uint32_t>(a[3]));
-  // FUTEX_REQUEUE tells the woken ones only.
+  // FUTEX_REQUEUE returns only the number of woken threads.
   return compares ? answer(turn, woken, moved) : answer(turn, woken);
 }
 
-// The operand and what is compared with it have so many, with a sign.
+// The operand and the comparison value have 12 bits with a sign.
 std::uint32_t signed_12_bits(std::uint32_t value) noexcept {
   return static_cast<std::uint32_t>(static_cast<std::int32_t>(value << 20) >> 20);
 }
 
-// What FUTEX_WAKE_OP does to the second word; `known` false: no such operation.
+// Returns the second word after FUTEX_WAKE_OP; `known` false: the operation does not exist.
 std::uint32_t changed(std::uint32_t old, std::uint32_t encoded, bool& known) noexcept {
   std::uint32_t operand = signed_12_bits(encoded >> 12);
   if ((encoded >> 28 & FUTEX_OP_OPARG_SHIFT) != 0) operand = 1u << (operand & 31);
@@ -264,7 +264,8 @@ bool compares(std::uint32_t old, std::uint32_t encoded, bool& known) noexcept {
   }
 }
 
-// Changes the second word, wakes waiters of the first, and of the second if its old value says so.
+// Changes the second word and wakes waiters of the first; also of the second if its old value
+// matches.
 long wake_and_change(const long* a) noexcept {
   if (is_misaligned(a[0]) || is_misaligned(a[4])) return -EINVAL;
   const auto encoded = static_cast<std::uint32_t>(a[5]);
@@ -323,7 +324,7 @@ long futex_by_number(const long* a) noexcept {
       return requeue(a, true);
     case FUTEX_WAKE_OP:
       return wake_and_change(a);
-    default:  // priority inheritance: its owner is a matter of the kernel's
+    default:  // priority inheritance: the kernel tracks the owner
       return -ENOSYS;
   }
 }

@@ -12,7 +12,7 @@ namespace {
 
 bool is_shared_mutex(const pthread_mutex_t* m) noexcept { return (m->__data.__kind & 128) != 0; }
 
-// For visits by functions that hold the turn.
+// Called by visitors that hold the turn.
 CRANE_TURN_UNCHECKED void wake_waiters_of(const std::uint32_t* word) noexcept {
   const auto* mutex = reinterpret_cast<const pthread_mutex_t*>(word);
   dmt::signal(*segment, object_of(mutex, is_shared_mutex(mutex)), dmt::kAll);
@@ -25,10 +25,10 @@ struct robust_list_head* each_robust_mutex(std::uint32_t thread_id, Visit visit)
   std::size_t size = 0;
   if (raw_syscall(SYS_get_robust_list, thread_id, &head, &size) < 0) return nullptr;
   if (head == nullptr) return nullptr;
-  constexpr int kLinksMax = 2048;  // as the kernel's bound against rings
+  constexpr int kLinksMax = 2048;  // the kernel's bound against cyclic lists
   struct robust_list* link = head->list.next;
   for (int i = 0; i < kLinksMax && link != nullptr; ++i) {
-    // Bit 0 of a link tells priority-inheriting mutexes.
+    // Bit 0 of a link marks priority-inheriting mutexes.
     auto* at = reinterpret_cast<struct robust_list*>(reinterpret_cast<std::uintptr_t>(link) & ~1ul);
     if (at == &head->list) break;
     auto* word = reinterpret_cast<std::uint32_t*>(reinterpret_cast<char*>(at) + head->futex_offset);
@@ -53,7 +53,7 @@ void release_robust_mutexes(std::uint32_t thread_id) noexcept {
       }
     }
   });
-  // The kernel finds nothing left to do at the thread's real end.
+  // Leaves the kernel nothing to do when the thread ends.
   if (head != nullptr) head->list.next = &head->list;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// SEM_UNDO of System V semaphores is ours: the kernel would undo when it comes to the end of the
-// process, at no turn, and whoever takes the semaphore next would take part in a race.
+// Crane implements SEM_UNDO of System V semaphores. The kernel would undo at the real end of the
+// process, outside a turn, and the next thread to take the semaphore would race with it.
 //
 // Threads: REQUIRES the turn.
 
@@ -9,7 +9,7 @@
 
 namespace crane {
 
-// Takes back what this process did with SEM_UNDO, and wakes who waits for it (wrap_queue.cc).
+// Undoes what this process did with SEM_UNDO and wakes the waiters (wrap_queue.cc).
 void end_semaphore_undo(dmt::Layout& w) noexcept;
 
 }  // namespace crane

@@ -21,16 +21,17 @@ namespace {
 pthread_key_t end_key;
 bool end_key_made = false;
 
-// libc runs the destructors of thread-specific data in at most this many rounds; the last is ours.
+// libc runs the destructors of thread-specific data in at most this many rounds; ours acts in the
+// last.
 constexpr std::uintptr_t kRounds = 4;
 
-// Ends the calling thread for the schedule; its kernel end follows without anybody's turn.  It
-// leaves with the turn of its Turn, which is dismissed.
+// Ends the calling thread for the schedule. Its end in the kernel needs no turn. The thread keeps
+// the turn of its Turn, which is dismissed.
 CRANE_TURN_UNCHECKED void end_thread() noexcept {
   InsideCrane::set_inside();
   Turn turn(Op::kThreadEnd);
   if (turn.w.processes[self.process].slots == 1) {
-    // The last thread: the process ends, as libc would say a little later.
+    // The last thread ends the process, as libc would a little later.
     turn.put();
     InsideCrane::set_outside();
     real::exit(0);
@@ -42,7 +43,7 @@ CRANE_TURN_UNCHECKED void end_thread() noexcept {
     dmt::signal(turn.w, entry->exit_object, dmt::kAll);
     if (entry->detached) remove_thread(*entry);
   }
-  // The first thread stays in the kernel until the process ends: nobody can wait for it.
+  // The first thread stays in the kernel until the process ends, so no thread can wait for its end.
   const bool leaves_kernel = self.thread_id != static_cast<std::uint32_t>(raw_syscall(SYS_getpid));
   if (!is_parallel() && leaves_kernel) {
     ending_thread.store(self.thread_id, std::memory_order_relaxed);
@@ -56,7 +57,7 @@ CRANE_TURN_UNCHECKED void end_thread() noexcept {
   abandon_slot();
 }
 
-// Called once per round: the thread ends in the last, after everybody else's destructors.
+// Called once per round; ends the thread in the last one, after all other destructors.
 void end_key_destructor(void* value) noexcept {
   if (self.slot == dmt::kNone) return;
   const std::uintptr_t round = reinterpret_cast<std::uintptr_t>(value);
@@ -94,7 +95,7 @@ void report_stray_thread(const void* caller) noexcept {
   self.known = true;
   {
     Message() << "thread " << raw_syscall(SYS_gettid)
-              << " was not started through libcrane.so: what it does is not in the schedule";
+              << " was not started through libcrane.so: its calls are not in the schedule";
   }
   count_by_number(SYS_clone3, dmt::Outcome::kPassed, caller);
 }

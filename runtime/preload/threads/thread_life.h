@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How a thread comes into the schedule and leaves it.
+// Adds threads to the schedule and removes them.
 //
 // Threads: the calling one.
 
@@ -8,21 +8,21 @@
 
 namespace crane {
 
-// The calling thread was started past the library: it is reported, once.  `caller` called a stub.
+// Reports, once, that the calling thread was not started by this library. `caller` called a stub.
 // May not return (strict).
 void report_stray_thread(const void* caller) noexcept;
 inline void look_for_stray_thread(const void* caller) noexcept {
   if (self.slot == dmt::kNone && !self.known && segment != nullptr) report_stray_thread(caller);
 }
 
-// pthread_create for threads of our own: no turn may be held (wrap_pthread.cc).
+// pthread_create for Crane's own threads; must not be called within a turn (wrap_pthread.cc).
 int create_thread(pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x) noexcept;
-// Gives the calling thread its slot; from the return of the stub on its calls are wrapped.
+// Gives the calling thread its slot; its calls are wrapped after the stub returns.
 void adopt_slot(std::uint16_t slot, std::uint16_t process) noexcept;
-// The calling thread has no slot any more: all its calls are real from here on.
+// Takes the slot from the calling thread; all its calls are real from now on.
 void abandon_slot() noexcept;
-// Creates the key whose destructor ends a thread.  Once, before there are threads.
+// Creates the key whose destructor ends a thread. Called once, before there are threads.
 void prepare_thread_end() noexcept;
-// Marks the calling thread as one whose end is an operation.
+// Makes the end of the calling thread an operation.
 void arm_thread_end() noexcept;
 }  // namespace crane

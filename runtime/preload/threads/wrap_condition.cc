@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Condition variables, barriers and static-variable guards: wholly virtual, libc's object
-// only carries the attributes (clock, process-shared) or our own few words.
+// Condition variables, barriers and guards of static variables. They are wholly virtual; libc's
+// object holds only the attributes (clock, process-shared) or a few words of ours.
 #include <sched.h>
 
 #include <cstring>
@@ -14,7 +14,7 @@
 namespace crane::wrap {
 namespace {
 
-// Bits of glibc's __wrefs, set by its pthread_cond_init (trap 13: the clock is remembered there).
+// Bits of glibc's __wrefs, set by its pthread_cond_init, which stores the clock there (trap 13).
 constexpr unsigned kCondShared = 1, kCondMonotonic = 2;
 
 std::uint64_t object_of_condition(const pthread_cond_t* c) noexcept {
@@ -23,7 +23,7 @@ std::uint64_t object_of_condition(const pthread_cond_t* c) noexcept {
 
 bool is_shared(const pthread_mutex_t* m) noexcept { return (m->__data.__kind & 128) != 0; }
 
-// The mutex is taken again before anything else happens, also before a cancellation.  In the turn
+// Takes the mutex again before anything else happens, also before a cancellation. Runs in the turn
 // of its caller.
 CRANE_TURN_UNCHECKED int relock(Turn& turn, pthread_mutex_t* m) noexcept {
   const std::uint64_t object = object_of(m, is_shared(m));
@@ -33,7 +33,7 @@ CRANE_TURN_UNCHECKED int relock(Turn& turn, pthread_mutex_t* m) noexcept {
     error = is_reserved_for_another(object) ? EBUSY : real::pthread_mutex_trylock(m);
     if (error != EBUSY) break;
     note_failure(object, failures);
-    // Signals wait until the mutex is ours: their handlers run at the end of the operation.
+    // Signals wait until this thread has the mutex: their handlers run at the end of the operation.
     (void)wait_for_turn(object, dmt::kNoDeadline, Op::pthread_cond_wait);
   }
   if (failures >= kPatience) end_reservation(turn.w, object, false);
@@ -64,8 +64,8 @@ int wait_for_condition(Op op, pthread_cond_t* c, pthread_mutex_t* m,
       if (why == dmt::WakeReason::kTimeout) result = ETIMEDOUT;
       if (why == dmt::WakeReason::kInterrupted) {
         cancelled = cancellation_due();
-        // The handler runs without the mutex; then this is a spurious wake-up (POSIX allows it),
-        // since a signal of the condition may have been missed meanwhile.
+        // The handler runs without the mutex, so a signal of the condition may be missed meanwhile.
+        // The call then returns as a spurious wake-up, which POSIX allows.
         if (!cancelled) (void)turn.interrupted(kRestarts);
       }
       const int relocked = relock(turn, m);
@@ -117,7 +117,7 @@ int pthread_cond_init(pthread_cond_t* c, const pthread_condattr_t* a) {
 
 int pthread_cond_destroy(pthread_cond_t* c) { return real::pthread_cond_destroy(c); }
 
-// --- barriers  -----------------------------------------------------------------------------------
+// --- barriers ------------------------------------------------------------------------------------
 
 namespace {
 struct VirtualBarrier {
@@ -133,7 +133,7 @@ VirtualBarrier& virtual_barrier(pthread_barrier_t* b) noexcept {
 }  // namespace
 
 int pthread_barrier_init(pthread_barrier_t* b, const pthread_barrierattr_t* a, unsigned n) {
-  // libc checks the arguments; its layout holds `shared` behind three words.
+  // libc checks the arguments; its layout has `shared` after three words.
   const int error = real::pthread_barrier_init(b, a, n);
   if (error != 0) return error;
   std::uint32_t words[5];
@@ -166,7 +166,7 @@ int pthread_barrier_wait(pthread_barrier_t* b) {
   return 0;
 }
 
-// --- guards of C++ static variables (trap 2): byte 0 = done (the ABI), byte 1 = being made  ------
+// --- guards of C++ static variables (trap 2): byte 0 = done (the ABI), byte 1 = in progress ------
 
 namespace {
 unsigned char* bytes_of(long long* guard) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutexes, read-write locks and spin locks: the object itself stays libc's, taken by its try
-// function at a turn; who has to wait does so in the scheduler (PARROT; DESIGN D1).
+// Mutexes, read-write locks and spin locks. The object is libc's, and its try function takes it at
+// a turn. A thread that must wait does so in the scheduler (PARROT; DESIGN D1).
 #include "runtime/preload/ground/real.h"
 #include "runtime/preload/ground/wrappers.h"
 #include "runtime/preload/turn/blocking.h"
@@ -24,11 +24,11 @@ int try_lock(pthread_mutex_t* m) noexcept {
   return real::pthread_mutex_trylock(m);
 }
 
-// Trap 5 of the ancestors: trylock says EBUSY where lock says EDEADLK.
+// trylock returns EBUSY where lock returns EDEADLK (trap 5).
 int attempt(dmt::Layout& w, pthread_mutex_t* m) noexcept {
   const int error = try_lock(m);
   if (error == ENOTRECOVERABLE) {
-    // libc's trylock keeps the word of a mutex that is lost, its lock gives it back.
+    // libc's trylock keeps the word of a mutex that is not recoverable; its lock releases the word.
     m->__data.__lock = 0;
     dmt::signal(w, object_of_mutex(m), dmt::kAll);
   }
@@ -38,8 +38,8 @@ int attempt(dmt::Layout& w, pthread_mutex_t* m) noexcept {
   return checks && mine ? EDEADLK : EBUSY;
 }
 
-// Writers that wait are counted in a word of the lock that libc leaves alone: with the kind that
-// prefers them they keep new readers out.
+// The number of waiting writers, in a word of the lock that libc does not use. In the kind that
+// prefers writers, they keep new readers out.
 unsigned& waiting_writers(pthread_rwlock_t* l) noexcept { return l->__data.__pad3; }
 
 int try_read(pthread_rwlock_t* l) noexcept {
@@ -59,7 +59,7 @@ int attempt_write(pthread_rwlock_t* l) noexcept {
   return error == EBUSY && mine ? EDEADLK : error;
 }
 
-// One that waits for the lock for as long as this lives.
+// Counts a waiting writer of the lock during the lifetime of this object.
 class WaitingWriter {
  public:
   WaitingWriter(Turn& turn, pthread_rwlock_t* l) noexcept : turn_(turn), lock_(l) {
@@ -67,7 +67,7 @@ class WaitingWriter {
   }
   ~WaitingWriter() {
     --waiting_writers(lock_);
-    // It gave up: readers that waited for it alone may go.
+    // It gave up: readers that waited only for this writer may continue.
     if (gave_up_) dmt::signal(turn_.w, object_of_lock(lock_), dmt::kAll);
   }
   WaitingWriter(const WaitingWriter&) = delete;
@@ -151,7 +151,7 @@ int pthread_mutex_consistent(pthread_mutex_t* m) {
   return error;
 }
 
-// --- read-write locks  ---------------------------------------------------------------------------
+// --- read-write locks ----------------------------------------------------------------------------
 
 int pthread_rwlock_rdlock(pthread_rwlock_t* l) {
   Turn turn(Op::pthread_rwlock_rdlock);
@@ -186,7 +186,7 @@ int pthread_rwlock_trywrlock(pthread_rwlock_t* l) {
 }
 
 int pthread_rwlock_clockrdlock(pthread_rwlock_t* l, clockid_t c, const struct timespec* t) {
-  if (!is_futex_clock(c) || !is_valid(*t)) return EINVAL;  // as libc, also of one that is free
+  if (!is_futex_clock(c) || !is_valid(*t)) return EINVAL;  // as libc, also for a free lock
   Turn turn(Op::pthread_rwlock_clockrdlock);
   const int error = until_free_or(turn, object_of_lock(l), c, t, [l] { return attempt_read(l); });
   turn.result(error);
@@ -215,16 +215,16 @@ int pthread_rwlock_unlock(pthread_rwlock_t* l) {
   Turn turn(Op::pthread_rwlock_unlock);
   const std::uint64_t object = object_of_lock(l);
   const int error = real::pthread_rwlock_unlock(l);
-  // Trap 8: all of them, several readers may go at once.
+  // Wakes all waiters, because several readers may take the lock at once (trap 8).
   if (error == 0) dmt::signal(turn.w, object, dmt::kAll);
   turn.result(error);
   return error;
 }
 
-// --- spin locks: as mutexes, since who spins would never let the holder have the turn (trap 4) ---
+// --- spin locks: as mutexes, because a spinning thread would never give up the turn (trap 4) -----
 
 namespace {
-// A spin lock does not say whether it is shared; where it lies does.
+// A spin lock does not record whether it is shared, so its address decides.
 std::uint64_t object_of_spin_lock(pthread_spinlock_t* l) noexcept {
   return object_of(l, touches_mapping(const_cast<const int*>(l), sizeof *l));
 }
@@ -253,7 +253,7 @@ int pthread_spin_unlock(pthread_spinlock_t* l) {
   return error;
 }
 
-// --- C11  ----------------------------------------------------------------------------------------
+// --- C11 -----------------------------------------------------------------------------------------
 
 namespace {
 int c11_result(int error) noexcept {

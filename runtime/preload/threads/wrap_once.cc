@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_once and call_once: the routine is the application's, runs between turns, and the losers
-// wait in the scheduler (trap 1).
+// pthread_once and call_once. The routine is the application's and runs between turns; other
+// threads wait in the scheduler (trap 1).
 //
-// What must hold here:
-//  * A routine that is left by cancellation, pthread_exit or a C++ exception leaves the variable as
-//    if it had never run (POSIX).  This library has no exceptions of its own, so that the routine
-//    is called through a few instructions whose unwinding information names a personality: the
-//    unwinder calls it when it passes, and nothing else of the C++ runtime is needed.
+// Rules:
+// * If cancellation, pthread_exit or a C++ exception leaves the routine, the variable is as if the
+//   routine had never run (POSIX). This library has no exceptions, so the routine is called through
+//   a few instructions with unwinding information that names a personality function. The unwinder
+//   calls this function when it passes; no other part of the C++ runtime is needed.
 #include "runtime/preload/ground/inside.h"
 #include "runtime/preload/ground/real.h"
 #include "runtime/preload/ground/wrappers.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kOnceFresh = 0, kOnceRunning = 1, kOnceDone = 2;  // done as in glibc
 
-// A routine that runs, on its caller's stack; the last one first.
+// A running routine, on its caller's stack; the last one is first.
 struct Running {
   int* state;
   Running* outer;
@@ -26,7 +26,7 @@ thread_local constinit Running* running = nullptr;
 
 }  // namespace
 
-// What the unwinder calls (the Itanium C++ ABI, section 1.6.2).
+// The personality function that the unwinder calls (the Itanium C++ ABI, section 1.6.2).
 extern "C" __attribute__((visibility("hidden"))) int crane_routine_left(int, int actions,
                                                                         std::uint64_t, void*,
                                                                         void*) noexcept {
@@ -49,7 +49,7 @@ extern "C" __attribute__((visibility("hidden"))) int crane_routine_left(int, int
 
 extern "C" __attribute__((visibility("hidden"))) void crane_call_routine(InitRoutine routine);
 
-// 0x1b: a signed 32-bit offset from where it stands.
+// 0x1b: a signed 32-bit offset from its own position.
 asm(R"(
 .text
 .p2align 4

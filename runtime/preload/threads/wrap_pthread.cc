@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads: creation, end, join, detach, cancellation, affinity; C11 threads.
 //
-// What must hold here:
-//  * The kernel thread exists before its slot is runnable: nobody ever passes the turn to a thread
-//    that cannot come (libc's pthread_create allocates, and the allocator may have to wait).
-//  * The parent assigns the slot, at its own turn (D19).
-//  * No real call that may block for another slot is made while holding the turn: a real join
-//    follows the virtual one and only waits for the kernel.
+// Rules:
+// * The kernel thread exists before its slot is runnable, so the turn never goes to a thread that
+//   cannot take it (libc's pthread_create allocates, and the allocator may have to wait).
+// * The parent assigns the slot, at its own turn (D19).
+// * No real call that may block for another slot is made while holding the turn: a real join
+//   follows the virtual join and waits only for the kernel.
 #include <sched.h>
 
 #include "dmt/base/bound.h"
@@ -29,8 +29,8 @@ namespace {
 
 constexpr std::uint32_t kFree = 0, kClaimed = 1, kGo = 2;
 
-// What a new thread needs to start; from a fixed pool, free again as soon as the thread has read
-// it.
+// The data with which a new thread starts, from a fixed pool. The entry is free again as soon as
+// the thread has read it.
 struct Start {
   std::atomic<std::uint32_t> state;
   std::uint16_t slot, process;
@@ -38,16 +38,16 @@ struct Start {
   ThreadEntry* entry;
   StartRoutine routine;
   void* argument;
-  void* stacks;  // for its signals
+  void* stacks;  // its signal stacks
   const filter::Filter* filters;
 };
 constexpr std::size_t kStartsMax = 64;
 constinit Start starts[kStartsMax] = {};
 
-// User space has as many addresses.
+// The size of user space in bytes.
 constexpr std::size_t kAddressesMax = std::size_t{1} << 47;
 
-constinit Bound threads_bound{kThreadsMax, "threads of one process, those to be joined included",
+constinit Bound threads_bound{kThreadsMax, "threads of one process, including those not joined",
                               "pthread_create fails (EAGAIN)"};
 
 Start& claim_start() noexcept {
@@ -80,7 +80,7 @@ void* run_thread(void* given) noexcept {
   arm_thread_end();
   {
     Turn turn(Op::kThreadStart);
-    dmt::look_for_restore(turn.w);  // its turn may have come before it did
+    dmt::look_for_restore(turn.w);  // it may get the turn without await_turn()'s check
     turn.w.slots[slot].thread_id = self.thread_id;
     entry->thread_id = self.thread_id;
   }
@@ -90,8 +90,8 @@ void* run_thread(void* given) noexcept {
   return reinterpret_cast<void*>(static_cast<std::intptr_t>(c11_routine(argument)));
 }
 
-// Helgrind's pthread_create yields until the new thread is up: as often as it takes, so that is
-// none of the server's operations.
+// Helgrind's pthread_create yields until the new thread runs. The number of yields varies, so they
+// are not operations of the server.
 constinit thread_local bool creates_in_valgrind = false;
 
 bool is_detached(const pthread_attr_t& attributes) noexcept {
@@ -100,14 +100,15 @@ bool is_detached(const pthread_attr_t& attributes) noexcept {
   return state == PTHREAD_CREATE_DETACHED;
 }
 
-// No machine has room for it.
+// Whether the stack size exceeds any machine's memory.
 bool asks_for_too_much(const pthread_attr_t* a) noexcept {
   std::size_t bytes = 0;
   if (a != nullptr) real::pthread_attr_getstacksize(a, &bytes);
   return bytes >= kAddressesMax;
 }
 
-// The error of libc's pthread_create, where the program's attributes or limits are its reason.
+// Handles the error of libc's pthread_create: returns it if the program's attributes or limits are
+// the reason.
 int refused(int error, const pthread_attr_t* a) noexcept {
   if (error == EAGAIN && !asks_for_too_much(a)) {
     fence_unless_own_limit(error, "the kernel refused a thread on this replica");
@@ -123,7 +124,7 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   if (a != nullptr && take_scheduling(*a, scheduling)) {
     asks = true;
     if (const int error = check_scheduling(scheduling); error != 0) return error;
-    plain = *a;  // the kernel would let it go before all others
+    plain = *a;  // the kernel would run it before all other threads
     pthread_attr_setinheritsched(&plain, PTHREAD_INHERIT_SCHED);
     a = &plain;
   }
@@ -139,7 +140,7 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   pthread_t handle{};
   int error;
   {
-    OutsideCrane outside;  // libc allocates here
+    OutsideCrane outside;  // libc allocates in this call
     creates_in_valgrind = in_valgrind;
     error = real::pthread_create(&handle, a, run_thread, &start);
     creates_in_valgrind = false;
@@ -150,7 +151,7 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
     return refused(error, a);
   }
   Turn turn(op);
-  // Threads that ended and were not joined have no slot any more, but an entry.
+  // Threads that ended but were not joined have an entry, though no slot.
   const bool has_room = has_room_for_thread();
   if (!has_room) threads_bound.say();
   const Slot slot = has_room ? dmt::create_slot(turn.w, self.process) : dmt::kNoSlot;
@@ -176,7 +177,7 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   return EAGAIN;
 }
 
-// The real join of a thread that has ended for the schedule: only the kernel is still at work.
+// Joins a thread that has ended for the schedule; only the kernel is still ending it.
 int finish_join(Turn& turn, ThreadEntry& entry, void** r) noexcept {
   const pthread_t handle = entry.handle;
   remove_thread(entry);
@@ -197,7 +198,7 @@ int join(Turn& turn, pthread_t p, void** r, std::int64_t deadline) noexcept {
       return ETIMEDOUT;
     }
     if (why == dmt::WakeReason::kInterrupted) {
-      entry->joining = false;  // a cancellation does not come back from here
+      entry->joining = false;  // a cancellation does not return from the call
       (void)turn.interrupted(kRestarts);
       entry->joining = true;
     }
@@ -268,12 +269,12 @@ int pthread_detach(pthread_t p) {
 }
 
 void pthread_exit(void* r) {
-  InsideCrane::set_outside();  // the thread's clean-up handlers and destructors are its own
+  InsideCrane::set_outside();  // clean-up handlers and destructors are the application's
   real::pthread_exit(r);
   __builtin_unreachable();
 }
 
-// --- cancellation: pending at the sender's turn, acted on at the target's next point  ------------
+// --- cancellation: pending at the sender's turn, acted on at the target's next point -------------
 
 int pthread_cancel(pthread_t p) {
   Turn turn(Op::pthread_cancel);
@@ -308,12 +309,12 @@ int pthread_setcanceltype(int s, int* old) {
   return 0;
 }
 
-// --- signals to threads  -------------------------------------------------------------------------
+// --- signals to threads --------------------------------------------------------------------------
 
 namespace {
 
 int send_to_thread(Op op, pthread_t p, int s, int code, std::uint64_t value) noexcept {
-  if (s < 0 || s > 64 || s == 32 || s == 33) return EINVAL;  // those two are libc's own
+  if (s < 0 || s > 64 || s == 32 || s == 33) return EINVAL;  // these two are libc's own
   Turn turn(op);
   const ThreadEntry* entry = find_thread(p);
   if (entry == nullptr) return ESRCH;
@@ -338,7 +339,7 @@ int sched_yield() {
   return 0;
 }
 
-// --- C11  ----------------------------------------------------------------------------------------
+// --- C11 -----------------------------------------------------------------------------------------
 
 int thrd_create(thrd_t* p, thrd_start_t f, void* x) {
   const auto routine = reinterpret_cast<StartRoutine>(reinterpret_cast<void*>(f));

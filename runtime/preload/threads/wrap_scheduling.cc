@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scheduling policies, priorities and affinities: kept per thread in the segment, and read back as
-// they were set, also by other processes.  The order of turns is the schedule's and placement the
-// group's, so none of them moves anything, and the kernel never hears of them: a real-time thread
-// would keep the others of the replica from their processor.
+// Scheduling policies, priorities and affinities. They are kept per thread in the segment and read
+// back as they were set, also by other processes. They have no effect: the schedule decides the
+// order of turns, and the group decides the placement. The kernel does not get them, because a
+// real-time thread would keep the other threads of the replica from their processor.
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -57,14 +57,15 @@ bool take_scheduling(const pthread_attr_t& attributes, Scheduling& wanted) noexc
 
 namespace {
 
-// The scheduling of a living thread of this process, or null.
+// Returns the scheduling of a living thread of this process, or null.
 dmt::ThreadScheduling* scheduling_of(dmt::Layout& w, pthread_t p) noexcept {
   const ThreadEntry* thread = find_thread(p);
   return thread == nullptr || thread->finished ? nullptr : &w.scheduling[thread->slot];
 }
 
-// Whom sched_*(p) mean: the caller, or a thread of any process by its number.  0 and `slot`, or an
-// error number; others' must be permitted to be signalled for a change.
+// Finds the thread that sched_*(p) names: the caller, or a thread of any process by its number.
+// Returns 0 and `slot`, or an error number. To change another process' thread, the caller must be
+// permitted to signal it.
 int find(const dmt::Layout& w, pid_t p, bool changes, std::uint16_t& slot) noexcept {
   if (p < 0) return EINVAL;
   slot = self.slot;
@@ -86,7 +87,7 @@ void put(dmt::ThreadScheduling& s, const Scheduling& wanted) noexcept {
   s.resets_on_fork = (wanted.policy & SCHED_RESET_ON_FORK) != 0;
 }
 
-// An error number.
+// Returns an error number.
 int set(dmt::ThreadScheduling& s, const Scheduling& wanted) noexcept {
   const int error = check_scheduling(wanted);
   if (error == 0) put(s, wanted);
@@ -99,7 +100,7 @@ int policy_of(const dmt::ThreadScheduling& s) noexcept {
 
 int answer(int error) noexcept { return error == 0 ? 0 : fail(error); }
 
-// .. and whom the calls about affinity mean: to them a negative number is that of no process.
+// The same for the calls about affinity: a negative number names no process there.
 int find_for_affinity(const dmt::Layout& w, pid_t p, bool changes, std::uint16_t& slot) noexcept {
   return p < 0 ? ESRCH : find(w, p, changes, slot);
 }
@@ -108,7 +109,7 @@ int find_for_affinity(const dmt::Layout& w, pid_t p, bool changes, std::uint16_t
 
 constexpr std::uint64_t kAllProcessors = (1ull << kProcessors) - 1;
 
-// An error number.
+// Returns an error number.
 int set_affinity(dmt::ThreadScheduling& s, std::size_t n, const cpu_set_t* set) noexcept {
   if (set == nullptr) return EFAULT;
   std::uint64_t wanted = 0;
@@ -290,7 +291,7 @@ int sched_getaffinity(pid_t p, size_t n, cpu_set_t* s) {
   return answer(get_affinity(turn.w.scheduling[slot], n, s));
 }
 
-// The lowest that the thread may run on.
+// Returns the lowest processor that the thread may run on.
 int sched_getcpu() {
   Turn turn(Op::sched_getaffinity);
   const int processor = __builtin_ctzll(affinity_of(turn.w.scheduling[self.slot]));

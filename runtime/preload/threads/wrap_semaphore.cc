@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Semaphores: libc's object, taken by sem_trywait at a turn; who has to wait does so in the
-// scheduler.
+// Semaphores. The object is libc's, and sem_trywait takes it at a turn. A thread that must wait
+// does so in the scheduler.
 #include "dmt/base/valgrind.h"
 #include "runtime/preload/ground/real.h"
 #include "runtime/preload/ground/wrappers.h"
@@ -19,7 +19,7 @@ std::uint64_t object_of_semaphore(const sem_t* s) noexcept {
   return object_of(s, reinterpret_cast<const SemaphoreLayout*>(s)->shared != 0);
 }
 
-// 0, or an error number; EAGAIN = must wait.
+// Returns 0 or an error number; EAGAIN: the caller must wait.
 int attempt(sem_t* s) noexcept {
   const int saved = errno;
   const int result = real::sem_trywait(s);
@@ -39,7 +39,7 @@ int answer(Turn& turn, int error) noexcept {
 int wait_until(Turn& turn, sem_t* s, clockid_t clock, const struct timespec* time) noexcept {
   std::int64_t deadline = dmt::kNoDeadline;
   if (time != nullptr) {
-    // As in glibc, also when nothing would block.
+    // As in glibc, checked even when the call would not block.
     if (!is_futex_clock(clock) || !is_valid(*time)) return answer(turn, EINVAL);
     deadline = deadline_at(turn.w, clock, *time);
   }
@@ -47,7 +47,7 @@ int wait_until(Turn& turn, sem_t* s, clockid_t clock, const struct timespec* tim
   while (error == EAGAIN) {
     const dmt::WakeReason why = turn.wait(object_of_semaphore(s), deadline);
     if (why == dmt::WakeReason::kTimeout) return answer(turn, ETIMEDOUT);
-    // As the kernel's futex: with a time-out any handler ends the wait.
+    // As the kernel's futex: with a time-out, any handler ends the wait.
     const bool restarts = time == nullptr;
     if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(restarts)) {
       return answer(turn, EINTR);

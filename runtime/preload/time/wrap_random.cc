@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Randomness from the group's agreed seed (DESIGN D7).
-// rand(), random() and drand48() stay libc's: their seeds come from here or from the clock.
+// rand(), random() and drand48() stay libc's: their seeds come from these functions or the clock.
 #include <cstring>
 
 #include "dmt/base/raw.h"
@@ -41,7 +41,7 @@ void arc4random_buf(void* buffer, size_t n) { virtual_random(buffer, n); }
 
 std::uint32_t arc4random_uniform(std::uint32_t bound) {
   if (bound < 2) return 0;
-  // Below this remainder the words would favour small results.
+  // Words below this remainder would favour small results.
   const std::uint32_t least = (0u - bound) % bound;
   for (;;) {
     const std::uint32_t word = random_word();
@@ -49,7 +49,7 @@ std::uint32_t arc4random_uniform(std::uint32_t bound) {
   }
 }
 
-// std::random_device takes RDSEED or RDRAND where the processor has it, which nobody can forbid.
+// std::random_device uses RDSEED or RDRAND if the processor has it, and these cannot be disabled.
 unsigned _ZNSt13random_device9_M_getvalEv(void*) {
   unsigned word = 0;
   if (InsideCrane::inside()) {
@@ -59,8 +59,8 @@ unsigned _ZNSt13random_device9_M_getvalEv(void*) {
   return random_word();
 }
 
-// libcrypto's, for what a program believes to be random: mod_ssl gives it 128 bytes of stack that
-// nobody wrote. Its generator has virtual randomness already, and more cannot make it better.
+// libcrypto's entropy input: mod_ssl passes 128 bytes of uninitialised stack. The generator already
+// has virtual randomness, and more entropy cannot improve it.
 void RAND_seed(const void*, int) {}
 void RAND_add(const void*, int, double) {}
 

@@ -39,8 +39,8 @@ constexpr clockid_t cpu_clock_of(std::uint32_t id, int kind) noexcept {
   return static_cast<clockid_t>((~id << kClockBits) | static_cast<unsigned>(kind));
 }
 
-// Whose time a processor clock counts (dmt/posix_timers.h): a thread's, or a process'; neither: no
-// such clock.
+// The owner of a processor clock (dmt/posix_timers.h): a thread or a process; neither: no such
+// clock.
 struct Counted {
   std::uint16_t slot = dmt::kNone;
   std::uint16_t process = dmt::kNoProcess;
@@ -61,7 +61,7 @@ Counted counted_by(const dmt::Layout& w, clockid_t c) noexcept {
   return {.slot = entry == nullptr ? dmt::kNone : entry->slot};
 }
 
-// Reads a processor clock, which moves by every reading; negative: no such clock.
+// Reads a processor clock, which advances at each reading; negative: no such clock.
 std::int64_t read_cpu_clock(clockid_t c) noexcept {
   Turn turn(Op::clock_gettime);
   dmt::Layout& w = turn.w;
@@ -83,7 +83,7 @@ bool is_clock(clockid_t c) noexcept {
 
 std::int64_t cpu_now() noexcept { return read_cpu_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
-// Sleeps until a deadline; 0, or EINTR with what is left of it.
+// Sleeps until a deadline; returns 0, or EINTR and the remaining time.
 int sleep_until(Turn& turn, std::int64_t deadline, std::int64_t& left) noexcept {
   left = 0;
   for (;;) {
@@ -107,7 +107,7 @@ int sleep_for(Op op, const struct timespec& t, std::int64_t& left) noexcept {
 
 namespace {
 
-// What the children that were waited for have used.
+// The processor time of the children that were waited for.
 std::int64_t children_cpu() noexcept {
   Turn turn(Op::getrusage);
   return turn.w.processes[self.process].children_cpu_ns;
@@ -212,7 +212,7 @@ int getrusage(__rusage_who_t who, struct rusage* r) {
   return 0;
 }
 
-// --- sleeping  -----------------------------------------------------------------------------------
+// --- sleeping ------------------------------------------------------------------------------------
 
 int nanosleep(const struct timespec* t, struct timespec* r) {
   if (!is_readable(t, sizeof *t)) return fail(EFAULT);

@@ -2,9 +2,9 @@
 // Alarms, interval timers and POSIX timers, in virtual time and on processor clocks
 // (dmt/posix_timers.h).
 //
-// What must hold here:
-//  * A SIGEV_THREAD timer's threads are started by one thread of ours in the process, which is a
-//    thread of the schedule like any other.
+// Rules:
+// * One thread of ours starts the threads of a process' SIGEV_THREAD timers. It is in the schedule
+//   like any other thread.
 #include <cstring>
 
 #include "dmt/base/raw.h"
@@ -25,7 +25,7 @@ constexpr std::int64_t kNsPerMicrosecond = 1000;
 
 }  // namespace
 
-// --- the process' alarm  -------------------------------------------------------------------------
+// --- the process' alarm --------------------------------------------------------------------------
 
 namespace {
 
@@ -42,7 +42,7 @@ Alarm read_alarm(const dmt::Layout& w) noexcept {
   return {left > 0 ? left : 1, p.alarm_interval_ns};
 }
 
-// REQUIRES the turn.  False when there is no timer left.
+// REQUIRES the turn. Returns false when there is no timer left.
 bool set_alarm(dmt::Layout& w, const Alarm& alarm) noexcept {
   dmt::ProcessRecord& p = w.processes[self.process];
   p.alarm_interval_ns = alarm.interval_ns;
@@ -101,7 +101,7 @@ unsigned alarm(unsigned seconds) {
   Turn turn(Op::alarm);
   const Alarm old = read_alarm(turn.w);
   set_alarm(turn.w, {static_cast<std::int64_t>(seconds) * kNsPerSecond, 0});
-  // As Linux: rounded to the nearest, but not to 0.
+  // As Linux: rounded to the nearest second, but not to 0.
   const std::int64_t seconds_left = (old.left_ns + kNsPerSecond / 2) / kNsPerSecond;
   return static_cast<unsigned>(seconds_left == 0 && old.left_ns > 0 ? 1 : seconds_left);
 }
@@ -119,7 +119,7 @@ int setitimer(__itimer_which_t which, const struct itimerval* v, struct itimerva
     return fail(EINVAL);
   }
   if (which != ITIMER_REAL && !is_cpu_timer(which)) return fail(EINVAL);
-  // As Linux: no value is one of zeros.
+  // As Linux: a null value counts as zeros.
   const Alarm wanted = v == nullptr ? Alarm{} : Alarm{ns_of(v->it_value), ns_of(v->it_interval)};
   Turn turn(Op::setitimer);
   if (is_cpu_timer(which)) {
@@ -140,13 +140,13 @@ int getitimer(__itimer_which_t which, struct itimerval* v) {
 
 }  // namespace wrap
 
-// --- POSIX timers  -------------------------------------------------------------------------------
+// --- POSIX timers --------------------------------------------------------------------------------
 
 namespace {
 
 using NotifyFunction = void (*)(union sigval);
 
-// What a SIGEV_THREAD timer starts: addresses are this process' own.
+// What a SIGEV_THREAD timer starts; the addresses belong to this process.
 struct ThreadNotice {
   NotifyFunction function;
   union sigval value;
@@ -154,7 +154,7 @@ struct ThreadNotice {
 };
 ThreadNotice notices[dmt::kPosixTimersMax];
 
-// What a started thread has to run, until it has read it.
+// The data of a started thread, until the thread has read it.
 struct Starting {
   std::atomic<bool> used;
   NotifyFunction function;
@@ -227,7 +227,7 @@ bool start_notifier() noexcept {
   return true;
 }
 
-// The timer that `e` on clock `c` asks for; an error number.  REQUIRES the turn.
+// Fills in the timer for `e` on clock `c`; returns an error number. REQUIRES the turn.
 int describe(const dmt::Layout& w, clockid_t c, const struct sigevent& e,
              dmt::PosixTimer& t) noexcept {
   t = {};
@@ -275,7 +275,7 @@ void tell(const dmt::Layout& w, const dmt::PosixTimer& t, struct itimerspec* out
   out->it_interval = to_timespec(t.interval_ns);
 }
 
-// When the timer is due, in the terms of its clock; 0 = never.  REQUIRES the turn.
+// Returns when the timer is due on its clock; 0 = never. REQUIRES the turn.
 std::int64_t due_of(const dmt::Layout& w, const dmt::PosixTimer& t, int flags,
                     const struct timespec& v) noexcept {
   if (v.tv_sec == 0 && v.tv_nsec == 0) return 0;

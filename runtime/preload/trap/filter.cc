@@ -17,7 +17,7 @@
 namespace crane::filter {
 namespace {
 
-// --- the machine  --------------------------------------------------------------------------------
+// --- the machine ---------------------------------------------------------------------------------
 
 struct Machine {
   std::uint32_t a = 0, x = 0;
@@ -89,18 +89,18 @@ bool kills(std::uint32_t verdict) noexcept {
     case SECCOMP_RET_LOG:
     case SECCOMP_RET_ALLOW:
       return false;
-    default:  // also what the kernel does not know
+    default:  // also opcodes that the kernel does not have
       return true;
   }
 }
 
-// --- our own calls  ------------------------------------------------------------------------------
+// --- our own calls -------------------------------------------------------------------------------
 
 constexpr int kAnyArgument = -1;
 
 struct OwnCall {
   long number;
-  int argument;  // of which `value` is asked, or kAnyArgument
+  int argument;  // must be `value`, or kAnyArgument
   std::uint32_t value;
 };
 
@@ -113,7 +113,7 @@ constexpr OwnCall kOwnCalls[] = {
     {SYS_exit, kAnyArgument, 0},
     {SYS_exit_group, kAnyArgument, 0},
     {SYS_wait4, kAnyArgument, 0},
-    {SYS_kill, 1, 0},    // whether a process is gone
+    {SYS_kill, 1, 0},    // checks whether a process exists
     {SYS_tgkill, 2, 0},  // or a thread
     {SYS_rt_sigaction, kAnyArgument, 0},
     {SYS_rt_sigprocmask, kAnyArgument, 0},
@@ -126,7 +126,7 @@ constexpr OwnCall kOwnCalls[] = {
     {SYS_prctl, 0, PR_SET_TSC},
     {SYS_prctl, 0, PR_GET_NAME},
     {SYS_prlimit64, 2, 0},
-    // who it is
+    // own identity
     {SYS_getpid, kAnyArgument, 0},
     {SYS_gettid, kAnyArgument, 0},
     {SYS_getppid, kAnyArgument, 0},
@@ -136,11 +136,11 @@ constexpr OwnCall kOwnCalls[] = {
     {SYS_geteuid, kAnyArgument, 0},
     {SYS_getgid, kAnyArgument, 0},
     {SYS_getegid, kAnyArgument, 0},
-    // memory of its own: none that runs
+    // own memory, never executable
     {SYS_mmap, 2, PROT_READ | PROT_WRITE},
     {SYS_mprotect, 2, PROT_NONE},
     {SYS_munmap, kAnyArgument, 0},
-    // on descriptors that are open
+    // calls on open descriptors
     {SYS_read, kAnyArgument, 0},
     {SYS_readv, kAnyArgument, 0},
     {SYS_pread64, kAnyArgument, 0},
@@ -165,7 +165,7 @@ constexpr OwnCall kOwnCalls[] = {
     {SYS_ioctl, 1, PERF_EVENT_IOC_PERIOD},
     {SYS_close_range, kAnyArgument, 0},
 };
-// Of processes that it starts: they check in with the node.
+// Calls of processes that it starts: they check in with the node.
 constexpr OwnCall kCheckIn[] = {{SYS_socket, 0, AF_UNIX}, {SYS_connect, kAnyArgument, 0}};
 
 constexpr std::uint32_t kNumberAt = offsetof(struct seccomp_data, nr);
@@ -184,12 +184,12 @@ constexpr std::uint32_t high(std::uintptr_t address) noexcept {
   return static_cast<std::uint32_t>(address >> 32);
 }
 
-// The instructions of our own part, with jumps to its end that are set when that is known.
+// The instructions of our own part. Jumps to its end are set when the end is known.
 class OwnPart {
  public:
   explicit OwnPart(struct sock_filter* out) noexcept : out_(out) {}
 
-  // Goes on where `condition` holds, else with the program's filter.
+  // Continues if `condition` holds, else jumps to the program's filter.
   void require(std::uint16_t condition, std::uint32_t value, bool wanted) noexcept {
     to_end_[ends_++] = size_;
     out_[size_++] = BPF_JUMP(static_cast<std::uint16_t>(BPF_JMP | condition | BPF_K), value, 0, 0);
@@ -208,7 +208,7 @@ class OwnPart {
     out_[size_++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     load_word(kNumberAt);
   }
-  // From that one place.
+  // Allows a call from one address only.
   void allow_at(std::uint32_t number, std::uintptr_t address) noexcept {
     load_word(kNumberAt);
     out_[size_++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 5);
@@ -283,7 +283,7 @@ std::uint32_t judge(const struct sock_filter* code, std::size_t size,
 }
 
 std::uint32_t judge(const Filter* newest, const struct seccomp_data& call) noexcept {
-  // As the kernel: actions are signed numbers, the least is the most severe.
+  // As the kernel: actions are signed numbers, and the least is the most severe.
   const auto action = [](std::uint32_t v) {
     return static_cast<std::int32_t>(v & SECCOMP_RET_ACTION_FULL);
   };
@@ -326,7 +326,7 @@ std::size_t compose(const struct sock_fprog& program, const Own& of, struct sock
   for (const OwnCall& c : kCheckIn) {
     if (of.starts_processes) own.allow(c);
   }
-  own.allow({SYS_tgkill, 0, of.process});  // it ends by a signal
+  own.allow({SYS_tgkill, 0, of.process});  // to end by a signal
   const std::size_t size = own.finish();
   std::copy(program.filter, program.filter + program.len, out + size);
   for (std::size_t i = size; i < size + program.len; ++i) {

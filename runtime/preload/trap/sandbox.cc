@@ -26,8 +26,7 @@ namespace {
 
 bool is_strict = false;
 
-// Of a filter that is not applied.  In libc's text or ours the kernel lets the call through unseen;
-// the name has at most 16 bytes.
+// Reports a sandbox. A thread's name has at most 16 bytes.
 void say(const char* what, const char* why) noexcept {
   char name[17] = {};
   raw_syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
@@ -49,7 +48,7 @@ bool starts_processes(const filter::Filter* filters) noexcept {
   return filter::judge(filters, fork) == SECCOMP_RET_ALLOW;
 }
 
-// Behind the system call of libc's way back from handlers: mov $15, %rax; syscall.
+// The address after the system call by which libc returns from handlers: mov $15, %rax; syscall.
 std::uintptr_t handler_return() noexcept {
   struct {
     std::uintptr_t handler, flags, restorer;
@@ -60,7 +59,7 @@ std::uintptr_t handler_return() noexcept {
   return action.restorer == 0 ? 0 : action.restorer + kInstructions;
 }
 
-// 0, or a negative error number.
+// Returns 0, or a negative error number.
 long apply(const struct sock_fprog& program, long flags) noexcept {
   const filter::Filter* kept = filter::keep(program, self.filters);
   if (kept == nullptr) return -ENOMEM;
@@ -72,7 +71,7 @@ long apply(const struct sock_fprog& program, long flags) noexcept {
   const std::size_t size = filter::compose(program, own, code.data(), code.size());
   if (size == 0 || size > BPF_MAXINSNS) {
     filter::drop(kept);
-    return leave_out("Crane's own part has no room in it");
+    return leave_out("Crane's own part does not fit");
   }
   const struct sock_fprog composed = {static_cast<unsigned short>(size), code.data()};
   const long result = raw_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &composed);
@@ -80,14 +79,14 @@ long apply(const struct sock_fprog& program, long flags) noexcept {
     filter::drop(kept);
     return result;
   }
-  if (self.filters == nullptr) say("is applied; beside it pass calls of libcrane.so itself", "");
+  if (self.filters == nullptr) say("is applied; calls of libcrane.so itself bypass it", "");
   self.filters = kept;
   return 0;
 }
 
-// The kernel checks what is wrong with the program itself.
+// The kernel checks the program itself.
 long set_filter(const void* given, long flags) noexcept {
-  if (given == nullptr) return -EFAULT;  // programs ask so whether there are filters
+  if (given == nullptr) return -EFAULT;  // programs test for filters this way
   const auto& program = *static_cast<const sock_fprog*>(given);
   if (program.filter == nullptr) return -EFAULT;
   if (program.len == 0 || program.len > BPF_MAXINSNS) return -EINVAL;
@@ -95,7 +94,7 @@ long set_filter(const void* given, long flags) noexcept {
   return apply(program, flags);
 }
 
-// Strict mode is a filter as any other.  The kernel wants no privilege for it, but for a filter.
+// Strict mode is a filter like any other, but the kernel requires no privilege for it.
 long set_strict() noexcept {
   if (self.filters != nullptr && !is_strict) return -EINVAL;
   struct sock_filter code[] = {
@@ -131,7 +130,7 @@ long by_seccomp(long operation, long flags, const void* argument) noexcept {
       // A supervisor would wait for calls that never come.
       if ((flags & static_cast<long>(SECCOMP_FILTER_FLAG_NEW_LISTENER)) != 0) return -EINVAL;
       return set_filter(argument, flags);
-    default:  // what there is: asked only
+    default:  // queries what exists
       return raw_syscall(SYS_seccomp, operation, flags, argument);
   }
 }
@@ -148,7 +147,7 @@ bool refuses(long number, const Words& arguments) noexcept {
   return action != SECCOMP_RET_ALLOW && action != SECCOMP_RET_LOG;
 }
 
-// From libc's text, of which the kernel asks the program's filter alone.
+// Called from libc's text, where the kernel applies only the program's filter.
 long let_kernel_answer(long number, const Words& a) noexcept {
   return real::syscall(number, a.word[0], a.word[1], a.word[2], a.word[3], a.word[4], a.word[5]);
 }
@@ -177,7 +176,7 @@ long refuse_namespace(const char* call) noexcept {
   without_turn().unsupported.sandboxes.fetch_add(1, std::memory_order_relaxed);
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) {
-    Message() << call << ": namespaces of the server's own are not supported (EPERM)";
+    Message() << call << ": separate namespaces are not supported (EPERM)";
   }
   return -EPERM;
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A program that puts itself into a seccomp sandbox.  The kernel applies its filter, to which our
-// own calls are added (filter.h); the log says so once.
+// Programs that put themselves into a seccomp sandbox. The kernel applies the program's filter plus
+// our own calls (filter.h); a message reports this once.
 //
 // Threads: any.
 
 namespace crane::sandbox {
 
-// prctl(PR_SET_SECCOMP), prctl(PR_GET_SECCOMP), seccomp(2): as the kernel, or -errno.
+// prctl(PR_SET_SECCOMP), prctl(PR_GET_SECCOMP), seccomp(2): the kernel's result, or -errno.
 long set_by_prctl(long mode, const void* filter) noexcept;
 long mode() noexcept;
 long by_seccomp(long operation, long flags, const void* argument) noexcept;
 
-// unshare, setns and clone with CLONE_NEW*: a namespace of its own would part the server from its
-// replica.  -EPERM, as for a process without the privilege; counted with the filters.
+// unshare, setns and clone with CLONE_NEW*: a separate namespace would cut the server off from its
+// replica. Returns -EPERM, as for a process without the privilege; counted with the filters.
 bool wants_namespace(long flags) noexcept;
 long refuse_namespace(const char* call) noexcept;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Calls of a thread that has seccomp filters: what libcrane.so answers without the kernel is judged
-// by them first (filter.h).  Each entry point takes the number of its call from
-// system_calls.def; functions that stand for several calls, or none, are judged by the kernel where
-// they come to it.
+// Calls of a thread that has seccomp filters: the filters first decide about calls that libcrane.so
+// handles without the kernel (filter.h). The call number of each entry point is in
+// system_calls.def. For functions that make several calls, or none, the kernel's filter decides at
+// the calls they make.
 //
 // Threads: the calling one's filters.
 
@@ -19,7 +19,7 @@
 
 namespace crane::sandbox {
 
-// The arguments as the kernel gets them.
+// The arguments in the form of a system call.
 struct Words {
   long word[6] = {};
 };
@@ -56,7 +56,7 @@ R result_of(long answer) noexcept {
   }
 }
 
-// The system call that a function of the table is; -1: none by itself.
+// The system call of each function of the table; -1: no single one.
 inline constexpr auto kNumbers = [] {
   std::array<short, static_cast<std::size_t>(Op::kCount)> numbers{};
   numbers.fill(-1);
@@ -71,15 +71,15 @@ inline constexpr auto kNumbers = [] {
 }();
 constexpr long number_of(Op op) noexcept { return kNumbers[static_cast<std::size_t>(op)]; }
 
-// Whether the filters do anything else with the call than to let it through.
+// Whether the filters do anything but let the call through.
 bool refuses(long number, const Words& arguments) noexcept;
-// As the kernel answers it then, by its own filter: -1 and errno, or the program's end.
+// Makes the kernel apply its filter to the call: returns -1 and errno, or ends the program.
 long let_kernel_answer(long number, const Words& arguments) noexcept;
 
-// A call that a filter kills, which came as a trap.
+// Whether the trap replaces a kill by a filter.
 bool is_kill(const siginfo_t& info) noexcept;
 
-// A call by number: true when the filters refuse it, with what the kernel answers (-errno).
+// Whether the filters refuse a call by number; `answer`: the kernel's result (-errno).
 bool is_answered(long number, const long* arguments, long& answer) noexcept;
 
 }  // namespace crane::sandbox

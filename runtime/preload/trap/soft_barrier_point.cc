@@ -23,7 +23,7 @@ namespace crane {
 namespace {
 
 constexpr unsigned char kBreak = 0xcc;                          // int3
-constexpr std::uint64_t kPointSpace = ~0ull;                    // no process' own
+constexpr std::uint64_t kPointSpace = ~0ull;                    // not the space of a process
 constexpr std::uint32_t kLoading = dmt::kSoftBarrierPointsMax;  // instead of a point
 
 struct Breakpoint {
@@ -33,7 +33,7 @@ struct Breakpoint {
 constexpr std::size_t kBreakpointsMax = 16;
 constinit Breakpoint breakpoints[kBreakpointsMax];
 
-// The instruction that a breakpoint stands on, and a jump to the one behind it.
+// The replaced instruction, and a jump to the next one.
 constexpr unsigned char kJump[] = {0xff, 0x25, 0, 0, 0, 0};  // jmp *0(%rip)
 constexpr std::size_t kMovedBytes = 32;
 static_assert(kInstructionMax + sizeof kJump + sizeof(std::uintptr_t) <= kMovedBytes);
@@ -42,7 +42,7 @@ static_assert(kBreakpointsMax * kMovedBytes <= sizeof moved);
 
 const r_debug* loader = nullptr;
 
-// --- breakpoints  --------------------------------------------------------------------------------
+// --- breakpoints ---------------------------------------------------------------------------------
 
 Breakpoint* find_breakpoint(std::uintptr_t address) noexcept {
   for (Breakpoint& b : breakpoints) {
@@ -55,7 +55,7 @@ unsigned char* moved_of(const Breakpoint& b) noexcept {
   return moved + static_cast<std::size_t>(&b - breakpoints) * kMovedBytes;
 }
 
-// Null, or why there is none.
+// Returns null, or why it is impossible.
 const char* set_breakpoint(std::uintptr_t address, std::uint32_t point) noexcept {
   const auto* code = reinterpret_cast<const unsigned char*>(address);
   Breakpoint* b = find_breakpoint(address);
@@ -77,7 +77,7 @@ const char* set_breakpoint(std::uintptr_t address, std::uint32_t point) noexcept
   return "its code cannot be changed";
 }
 
-// --- functions by name  --------------------------------------------------------------------------
+// --- functions by name ---------------------------------------------------------------------------
 
 struct Symbols {
   const ElfW(Sym) * table = nullptr;
@@ -95,7 +95,7 @@ Symbols symbols_of(const dl_phdr_info& object) noexcept {
     }
   }
   for (; dynamic != nullptr && dynamic->d_tag != DT_NULL; ++dynamic) {
-    // ld.so has made them addresses, but for the vDSO.
+    // ld.so has relocated them to addresses, except in the vDSO.
     std::uintptr_t at = dynamic->d_un.d_ptr;
     if (at < object.dlpi_addr) at += object.dlpi_addr;
     if (dynamic->d_tag == DT_SYMTAB) s.table = reinterpret_cast<const ElfW(Sym)*>(at);
@@ -114,7 +114,7 @@ std::uint32_t hash_of(const char* name) noexcept {
   return h;
 }
 
-// The function that the object exports by this name, relative to the object; 0: none.
+// Returns the offset of the exported function in the object; 0: none.
 std::uintptr_t find_function(const Symbols& s, const char* name) noexcept {
   if (s.table == nullptr || s.names == nullptr || s.hash == nullptr) return 0;
   const std::uint32_t buckets = s.hash[0], first = s.hash[1], filter_words = s.hash[2];
@@ -139,7 +139,7 @@ bool has_slices() noexcept { return without_turn().header.configuration.slice_ps
 void refuse(dmt::SoftBarrierPoint& point, const char* why) noexcept {
   dmt::PointState seen = dmt::PointState::kNotFound;
   if (!point.state.compare_exchange_strong(seen, dmt::PointState::kRefused)) return;
-  Message() << "soft barrier point " << point.function << " is not one: " << why;
+  Message() << "soft barrier point " << point.function << " is not usable: " << why;
 }
 
 int look_at(dl_phdr_info* object, std::size_t, void*) noexcept {
@@ -150,7 +150,7 @@ int look_at(dl_phdr_info* object, std::size_t, void*) noexcept {
     const std::uintptr_t offset = find_function(symbols, point.function);
     if (offset == 0) continue;
     const std::uintptr_t address = object->dlpi_addr + offset;
-    // What a soft barrier itself needs, maybe under a lock.
+    // A soft barrier itself needs this function, perhaps under a lock.
     const bool ours = is_libc_or_trusted(reinterpret_cast<const void*>(address));
     const char* wrong = ours ? "it belongs to libc, ld.so or Crane" : set_breakpoint(address, i);
     if (wrong != nullptr) {
@@ -162,8 +162,8 @@ int look_at(dl_phdr_info* object, std::size_t, void*) noexcept {
   return 0;
 }
 
-// ld.so has put libraries into its list, or taken some out.  It holds its locks, which are
-// recursive; the new ones' constructors have not run.
+// Called when ld.so has added or removed libraries. ld.so holds its recursive locks; the
+// constructors of the new libraries have not run.
 void look_again() noexcept {
   const int saved = errno;
   if (loader->r_state != r_debug::RT_CONSISTENT) return;
@@ -175,9 +175,9 @@ void look_again() noexcept {
   errno = saved;
 }
 
-// The function that ld.so calls then, which only returns, begins with a jump to ours: a breakpoint
-// of ours there would be a debugger's, which has its own at the same place.  False: there is no
-// room for the jump, or it has other code.
+// Puts a jump into the function that ld.so calls for debuggers, which only returns. A breakpoint
+// would conflict with a debugger's at the same place. False: there is no room for the jump, or the
+// function has other code.
 bool put_jump_at(std::uintptr_t told) noexcept {
   constexpr unsigned char kLandingPad[] = {0xf3, 0x0f, 0x1e, 0xfa};  // endbr64
   constexpr std::uintptr_t kAligned = 16;  // the rest, up to the next function, is filled with nops
@@ -197,7 +197,7 @@ bool put_jump_at(std::uintptr_t told) noexcept {
 void come_to(std::uint32_t number, void* caller) noexcept {
   InsideCrane inside;
   self.caller = caller;
-  // The same name in all processes, wherever the segment is mapped there.
+  // The same name in all processes, wherever each maps the segment.
   const auto* name = reinterpret_cast<const void*>(std::uintptr_t{number} + 1);
   soft_barrier(without_turn().soft_barrier_points[number].soft_barrier,
                name_of_address(kPointSpace, name));
@@ -213,7 +213,7 @@ void prepare_soft_barrier_points() noexcept {
   dl_iterate_phdr(look_at, nullptr);
   const std::uintptr_t told = loader == nullptr ? 0 : loader->r_brk;
   if (told == 0 || (!put_jump_at(told) && set_breakpoint(told, kLoading) != nullptr)) {
-    Message() << "soft barrier and tick points are not looked for in libraries that are loaded "
+    Message() << "soft barrier and tick points are not searched for in libraries that are loaded "
                  "later";
   }
 }
@@ -224,7 +224,7 @@ bool handle_breakpoint(const siginfo_t* info, void* context) noexcept {
   const auto address = static_cast<std::uintptr_t>(registers[REG_RIP]) - 1;
   const Breakpoint* b = find_breakpoint(address);
   if (b == nullptr) return false;
-  registers[REG_RIP] = static_cast<greg_t>(address);  // for whoever unwinds the stack from here
+  registers[REG_RIP] = static_cast<greg_t>(address);  // for unwinders
   const int saved = errno;
   if (b->point == kLoading) {
     look_again();

@@ -28,7 +28,7 @@ SystemCallTable system_call = nullptr;
 
 bool is_blind = false;  // this kernel has no dispatch
 
-// --- who called  ---------------------------------------------------------------------------------
+// --- the caller ----------------------------------------------------------------------------------
 
 template <std::size_t size>
 void copy_end(const char* text, char (&out)[size]) noexcept {
@@ -57,7 +57,7 @@ void name_call(long number, dmt::UnhookedCall& call) noexcept {
   copy_end(name == nullptr ? "unknown" : name, call.name);
 }
 
-// Calls that were named before: a place in the program, its number, and its record.
+// Calls that were already reported: a place in the program, the call number, and the record.
 struct Known {
   std::atomic<std::uintptr_t> address;
   std::atomic<std::uint64_t> number_and_record;
@@ -65,7 +65,7 @@ struct Known {
 constexpr std::size_t kKnown = 1024;
 Known known[kKnown];
 
-// A runtime makes all its calls at one place (Go does): place and number together.
+// A runtime makes all its calls at one place (Go does), so place and number form the key.
 Known& known_at(std::uintptr_t address, long number) noexcept {
   const std::uint64_t mixed =
       (address ^ static_cast<std::uint64_t>(number) << 40) * 0x9E3779B97F4A7C15;
@@ -84,7 +84,7 @@ const char* what_became(dmt::Outcome outcome) noexcept {
   return "";
 }
 
-// The replica goes no further: its node reads the record and says why.
+// Stops the replica; its node reads the record and reports the reason.
 [[noreturn]] void stop_strictly(const dmt::UnhookedCall& call, std::uint32_t record) noexcept {
   {
     Message() << "strict: system call " << call.name << " (" << call.number << ") of "
@@ -141,7 +141,7 @@ long answer(long number, const long* a, std::uintptr_t address) noexcept {
       break;
   }
   count(number, dmt::Outcome::kPassed, address);
-  // Its frame would be looked for on top of ours.
+  // For sigreturn, the kernel would expect its frame on top of ours.
   return number == SYS_rt_sigreturn ? -ENOSYS : raw();
 }
 
@@ -153,7 +153,7 @@ void install_trap(SystemCallTable table) noexcept {
 }
 
 void arm_trap() noexcept {
-  if (in_valgrind) return;  // its calls are not from where ours are
+  if (in_valgrind) return;  // its calls come from other addresses
   const long error = raw_syscall(SYS_prctl, kSetDispatch, kDispatchOn, libc_text().begin,
                                  libc_text().size, InsideCrane::selector());
   if (error == 0 || is_blind) return;

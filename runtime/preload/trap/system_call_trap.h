@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The net under the wrappers: system calls that bypass libc (inline assembly, a library with
-// calls of its own, code made at run time) are caught by the kernel, by Syscall User Dispatch.
+// Catches system calls that bypass libc (inline assembly, a library with its own calls, code made
+// at run time). The kernel reports them by Syscall User Dispatch.
 //
-//   from libc's text             not looked at: what libc calls for us or for itself, at no cost
-//   from a thread inside Crane   let through: the selector byte is InsideCrane's own
-//   from ld.so, libcrane, vDSO   SIGSYS, let through: loading is bounded, and rare
-//   from anywhere else           SIGSYS: made an operation by its number, or refused, or passed on;
-//                                bounded calls apart, counted by name and object (dmt/unhooked.h)
+//   from libc's text             not checked: libc's calls, for us or for itself, cost nothing
+//   from a thread inside Crane   let through: InsideCrane's byte is the selector
+//   from ld.so, libcrane, vDSO   SIGSYS, let through: loading is bounded and rare
+//   from anywhere else           SIGSYS: made an operation by its number, refused, or passed on;
+//                                counted by name and object, unless bounded (dmt/unhooked.h)
 //
-// Strict mode ends the replica at the first such call.
+// In strict mode the first such call ends the replica.
 //
-// Threads: each has its own dispatch, which the kernel forgets at clone, fork and exec.
+// Threads: each has its own dispatch, which the kernel resets at clone, fork and exec.
 
 #include "dmt/layout.h"
 #include "runtime/preload/ground/types.h"
@@ -19,21 +19,21 @@
 
 namespace crane {
 
-// prctl's option that sets the dispatch, which older headers lack.
+// prctl's option that sets the dispatch; older headers do not have it.
 inline constexpr int kSetDispatch = 59;  // PR_SET_SYSCALL_USER_DISPATCH
 
-// `table` says what each call is.  Once, in the constructor; finds the loaded texts.
+// Installs the trap. `table` classifies the calls. Called once, in the constructor; finds the
+// loaded texts.
 void install_trap(SystemCallTable table) noexcept;
 
-// The calling thread is watched from when it goes outside of Crane.  REQUIRES install_trap() and
-// the handler of SIGSYS.
+// Watches the calling thread from when it leaves Crane. REQUIRES install_trap() and the handler of
+// SIGSYS.
 void arm_trap() noexcept;
 
-// What SIGSYS is when the net sent it; false: it is somebody else's.
+// Handles a SIGSYS that the dispatch sent; false: another cause.
 bool handle_trap(const siginfo_t* info, void* context) noexcept;
 
-// A call of syscall(2) that no operation stands for: counted as from `caller`.  May not return
-// (strict).
+// Counts a call of syscall(2) that is not an operation, as from `caller`. May not return (strict).
 void count_by_number(long number, dmt::Outcome outcome, const void* caller) noexcept;
 
 }  // namespace crane

@@ -26,18 +26,19 @@ enum class State : std::uint8_t { kCounting, kChanging, kChanged, kRefused };
 
 struct Site {
   std::atomic<std::uintptr_t> address{0};
-  std::atomic<std::uintptr_t> place{0};  // of its stub; 0: none yet
-  std::atomic<std::size_t> after{0};     // in it
+  std::atomic<std::uintptr_t> place{0};  // of the stub; 0: none yet
+  std::atomic<std::size_t> after{0};     // offset in the stub
   std::atomic<State> state{State::kCounting};
   std::uint32_t traps = 0;
 };
 constinit Site sites[kSitesMax];
 std::atomic<std::size_t> sites_used{0};  // only grows
 
-// Who has it adds places and changes code.  No thread waits for it: there will be another trap.
+// Held by the thread that adds places and changes code. Other threads do not wait: there will be
+// another trap.
 std::atomic<bool> is_changing{false};
 
-// Stubs of libraries, which lie as we do; and those of the program.
+// Stubs of libraries, which are near our own data, and those of the program.
 constexpr std::size_t kAreaBytes = 256 * 1024;
 alignas(kCodePage) unsigned char beside_libraries[kAreaBytes];
 std::uintptr_t beside_program = 0;  // 0: none
@@ -60,7 +61,7 @@ Site* find_or_add(std::uintptr_t address) noexcept {
   return site;
 }
 
-// --- where stubs go  -----------------------------------------------------------------------------
+// --- places of stubs -----------------------------------------------------------------------------
 
 bool is_free(std::uintptr_t place) noexcept {
   const std::size_t used = sites_used.load(std::memory_order_relaxed);
@@ -73,7 +74,7 @@ bool is_free(std::uintptr_t place) noexcept {
 
 constexpr std::size_t kStep = 16;
 
-// Writes a stub for the site into `area`.  False: it is out of reach, or there is no room.
+// Writes a stub for the site into `area`. False: it is out of reach, or there is no room.
 bool put_stub(Site& site, std::uintptr_t area, const ThreadWords& words) noexcept {
   const std::uintptr_t address = site.address.load(std::memory_order_relaxed);
   const std::uintptr_t end = area + kAreaBytes - kStubMax;
@@ -81,7 +82,7 @@ bool put_stub(Site& site, std::uintptr_t area, const ThreadWords& words) noexcep
   while (place <= end && !is_free(place)) place = next_place(address, place + kStep);
   Stub stub;
   if (place > end || !build(address, code_at(address), place, words, stub)) return false;
-  // Others may run in the area meanwhile.
+  // Other threads may run in the area meanwhile.
   if (protect_code(area, kAreaBytes, kWritableCode) != 0) return false;
   std::memcpy(code_at(place), stub.code, stub.size);
   protect_code(area, kAreaBytes, PROT_READ | PROT_EXEC);
@@ -98,9 +99,9 @@ bool put_stub(Site& site) noexcept {
   return beside_program != 0 && put_stub(site, beside_program, words);
 }
 
-// --- changing the program's code  ----------------------------------------------------------------
+// --- changing the program's code -----------------------------------------------------------------
 
-// Code of an object's file, which nothing but us changes.
+// Whether the code belongs to an object's file, so that only Crane changes it.
 bool is_of_object(std::uintptr_t address) noexcept {
   dl_find_object found;
   if (_dl_find_object(code_at(address), &found) != 0) return false;
@@ -117,7 +118,7 @@ bool is_of_object(std::uintptr_t address) noexcept {
   return false;
 }
 
-// Every processor that runs a thread of this process sees its code as it is now.
+// Makes every processor that runs a thread of this process see the current code.
 bool serialise() noexcept {
   return raw_syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
 }
@@ -131,7 +132,7 @@ bool can_change(std::uintptr_t address) noexcept {
   return serialise() || (register_for_serialise() == 0 && serialise());
 }
 
-// TSC-2.  REQUIRES that the page can be written.
+// TSC-2. REQUIRES that the page is writable.
 void write_code(std::uintptr_t address, const unsigned char (&jump)[kJump]) noexcept {
   auto* code = reinterpret_cast<volatile unsigned char*>(address);
   constexpr std::size_t kMoved = sizeof kRead;
@@ -157,7 +158,8 @@ bool change(Site& site) noexcept {
   return true;
 }
 
-// The code there is ours, also while it changes: not another library's at the same address.
+// Whether the code there is ours, also during a change, and not another library's at the same
+// address.
 bool is_changed(const Site& site, std::uintptr_t address) noexcept {
   const State state = site.state.load(std::memory_order_acquire);
   if (state == State::kChanging) return true;
@@ -172,7 +174,7 @@ void count(std::uintptr_t address) noexcept {
   if (site == nullptr || std::memcmp(code_at(address), kRead, sizeof kRead) != 0) return;
   const State state = site->state.load(std::memory_order_relaxed);
   if (state == State::kRefused) return;
-  if (state != State::kCounting) {  // the library that it was in has gone
+  if (state != State::kCounting) {  // its library was unloaded
     site->state.store(State::kCounting, std::memory_order_relaxed);
     site->traps = 0;
   }
@@ -185,7 +187,7 @@ void count(std::uintptr_t address) noexcept {
 
 void prepare_sites() noexcept {
   if (in_valgrind) return;
-  register_for_serialise();  // of one thread the kernel does it at once
+  register_for_serialise();  // immediate in a process with one thread
   const std::uintptr_t program = getauxval(AT_PHDR) & ~(kCodePage - 1);
   const long area =
       raw_syscall(SYS_mmap, program - kAreaBytes, kAreaBytes, PROT_NONE,

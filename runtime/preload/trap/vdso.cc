@@ -29,17 +29,17 @@
 namespace crane {
 namespace {
 
-// Inside of Crane, or in a thread without a slot, time is the machine's, as for all real calls.
+// Inside Crane, and in a thread without a slot, time is the machine's, as for all real calls.
 bool is_real() noexcept { return InsideCrane::inside() || self.slot == dmt::kNone; }
 
-// A read of libc's own, maybe under one of its locks, takes no turn (rule 5).
+// A read by libc itself, perhaps under one of its locks, takes no turn (rule 5).
 void read_from(const void* caller) noexcept {
   if (is_libc_or_trusted(caller)) self.clock_reads = 0;
 }
 
 long answer(int result) noexcept { return result == 0 ? 0 : -errno; }
 
-// --- what stands in for the vDSO's functions: results are the kernel's, errno is not touched -----
+// --- replacements of the vDSO's functions: results as the kernel's, errno is not touched ---------
 
 long clock_time(clockid_t clock, struct timespec* time) noexcept {
   if (is_real()) return raw_syscall(SYS_clock_gettime, clock, time);
@@ -80,7 +80,7 @@ long processor(unsigned* cpu, unsigned* node, void*) noexcept {
   return 0;
 }
 
-// libc asks the kernel instead.
+// Makes libc call the kernel instead.
 long no_randomness() noexcept { return -ENOSYS; }
 
 struct Replacement {
@@ -88,10 +88,10 @@ struct Replacement {
   std::uintptr_t function;
 };
 
-// --- patching  -----------------------------------------------------------------------------------
+// --- patching ------------------------------------------------------------------------------------
 
 struct Image {
-  std::uintptr_t base = 0;  // what its addresses are relative to
+  std::uintptr_t base = 0;  // base of its relative addresses
   std::uintptr_t end = 0;
   const Elf64_Sym* symbols = nullptr;
   const char* names = nullptr;
@@ -126,7 +126,7 @@ void patch(const Image& image) noexcept {
                                       {"__vdso_clock_getres", address_of(resolution)},
                                       {"__vdso_getcpu", address_of(processor)},
                                       {"__vdso_getrandom", address_of(no_randomness)}};
-  // The names follow the symbols in every image that was ever built.
+  // The names follow the symbols in all known images.
   const auto* end = reinterpret_cast<const Elf64_Sym*>(image.names);
   for (const Elf64_Sym* s = image.symbols; s + 1 <= end; ++s) {
     for (const Replacement& r : replacements) {
@@ -148,10 +148,10 @@ void take_over_vdso() noexcept {
   if (address == 0) return;
   const Image image = image_at(address);
   if (image.symbols == nullptr || reinterpret_cast<const void*>(image.names) < image.symbols) {
-    Message() << "the vDSO cannot be read: what asks it for the time gets this machine's";
+    Message() << "the vDSO cannot be read: its callers get this machine's time";
     return;
   }
-  // The kernel splits this mapping for nobody: all of it, or nothing.
+  // The kernel does not split this mapping, so the protection changes for all of it.
   const std::uintptr_t size = (image.end - address + kCodePage - 1) & ~(kCodePage - 1);
   long error = raw_syscall(SYS_mprotect, address, size, PROT_READ | PROT_WRITE | PROT_EXEC);
   if (error == 0) {
@@ -160,26 +160,26 @@ void take_over_vdso() noexcept {
   }
   if (error != 0) {
     Message() << "the vDSO cannot be changed (error " << -error
-              << "): what asks it for the time gets this machine's";
+              << "): its callers get this machine's time";
   }
 }
 
 void forbid_tsc() noexcept {
-  if (in_valgrind) return;  // it asks for us
+  if (in_valgrind) return;  // Valgrind executes RDTSC itself
   const long error = raw_syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV);
-  if (error != 0) Message() << "RDTSC is this machine's (error " << -error << ")";
+  if (error != 0) Message() << "RDTSC returns this machine's time (error " << -error << ")";
 }
 
 void allow_tsc() noexcept { raw_syscall(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE); }
 
 void leave_rseq() noexcept {
   constexpr int kUnregister = 1;
-  constexpr unsigned kSignature = 0x53053053;  // what libc registers with, on this processor
+  constexpr unsigned kSignature = 0x53053053;  // libc's registration signature on this processor
   constexpr std::size_t kBytes = 32;
   struct Area {
     std::uint32_t cpu_id_start, cpu_id;
   };
-  // By name: it is ld.so's, and this library links libc only.
+  // Looked up by name: the symbol is ld.so's, and this library links only libc.
   if (rseq_offset == nullptr) {
     rseq_offset = static_cast<const std::ptrdiff_t*>(real::dlsym(RTLD_DEFAULT, "__rseq_offset"));
   }
@@ -187,7 +187,7 @@ void leave_rseq() noexcept {
   auto* area =
       reinterpret_cast<Area*>(static_cast<char*>(__builtin_thread_pointer()) + *rseq_offset);
   constexpr auto kFailed = static_cast<std::uint32_t>(RSEQ_CPU_ID_REGISTRATION_FAILED);
-  if (area->cpu_id == kFailed) return;  // libc has not registered it
+  if (area->cpu_id == kFailed) return;  // libc has not registered the area
   const long error = raw_syscall(SYS_rseq, area, kBytes, kUnregister, kSignature);
   if (error == 0) area->cpu_id = kFailed;
 }
@@ -209,8 +209,8 @@ bool handle_tsc(const siginfo_t* info, void* context) noexcept {
     return tsc::resume(address, interrupted);
   }
   const std::uintptr_t site = plain ? tsc::site_of(address) : address;
-  registers[REG_RIP] = static_cast<greg_t>(site);  // for whoever unwinds the stack from here
-  // As if the processor counted nanoseconds.
+  registers[REG_RIP] = static_cast<greg_t>(site);  // for unwinders
+  // The value counts nanoseconds.
   std::int64_t count = 0;
   if (is_real()) {
     struct timespec now {};
@@ -227,7 +227,7 @@ bool handle_tsc(const siginfo_t* info, void* context) noexcept {
   registers[REG_RAX] = count & 0xffffffff;
   registers[REG_RDX] = count >> 32;
   if (!plain) registers[REG_RCX] = 0;
-  // Where the place was changed meanwhile, int3 is there.
+  // If the place was changed meanwhile, int3 is at this address.
   registers[REG_RIP] =
       static_cast<greg_t>(address + (plain ? sizeof tsc::kRead : sizeof kTscAndProcessor));
   return true;

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a program gets without any call, so that no wrapper and no net sees it: the functions of the
-// vDSO (found by getauxval, or used by libc itself), the RDTSC instruction, the processor's number
-// in the area of restartable sequences, the random bytes on the stack.  Each is answered from
-// agreed state instead (DESIGN D6, D7, rule 20).
+// Values that a program gets without a call, so that no wrapper or trap sees them: the functions of
+// the vDSO (found by getauxval, or used by libc), the RDTSC instruction, the processor's number in
+// the area of restartable sequences, the random bytes on the stack. Each is replaced by agreed
+// state (DESIGN D6, D7, rule 20).
 //
-// The vDSO's functions begin with a jump to ours, in this process' copy of its pages: fork keeps
-// them, a new program gets fresh ones and patches them again.  RDTSC is made a fault (PR_SET_TSC),
-// which threads and children inherit, and programs too: exec allows it again.  Where a program
-// executes it often a jump stands instead (tsc_site.h).
+// The vDSO's functions begin with a jump to ours, in this process' copy of its pages. fork keeps
+// the copy; a new program has a new vDSO and patches it again. RDTSC becomes a fault (PR_SET_TSC).
+// Threads, children and programs inherit this setting; exec allows RDTSC first. At a place where a
+// program runs it often, a jump replaces it (tsc_site.h).
 //
-// Threads: as said.
+// Threads: see each function.
 
 #include "runtime/preload/ground/types.h"
 
 namespace crane {
 
-// Once, in the constructor.  What cannot be done is said in a message.
+// Called once, in the constructor. Prints a message for each part that fails.
 void take_over_vdso() noexcept;
 
-// This thread's, and its future threads' and children's, RDTSC faults or works.
+// Makes RDTSC fault, or work, in this thread and its future threads and children.
 void forbid_tsc() noexcept;
 void allow_tsc() noexcept;
 
-// The kernel no longer writes this thread's processor into its memory; sched_getcpu asks then.
+// Stops the kernel from writing this thread's processor into its memory; sched_getcpu then makes a
+// call.
 void leave_rseq() noexcept;
 
-// The 16 bytes that AT_RANDOM points to become agreed ones.  REQUIRES that START was admitted.
+// Replaces the 16 bytes at AT_RANDOM by agreed ones. REQUIRES that START was admitted.
 void replace_random_bytes() noexcept;
 
-// SIGSEGV of an RDTSC or RDTSCP: answers it and goes on behind it; false: it was something else.
+// Handles a SIGSEGV of RDTSC or RDTSCP and continues after the instruction; false: another cause.
 bool handle_tsc(const siginfo_t* info, void* context) noexcept;
 
 }  // namespace crane

@@ -12,8 +12,8 @@
 
 namespace crane {
 
-// Waits once; handlers of signals that interrupt run here, and the caller tries again.  False when
-// the deadline has passed.
+// Waits once. Handlers of interrupting signals run in this call, and then the caller tries again.
+// Returns false when the deadline has passed.
 inline bool block(Turn& turn, std::uint64_t object,
                   std::int64_t deadline_ns = dmt::kNoDeadline) noexcept {
   const dmt::WakeReason why = turn.wait(object, deadline_ns);
@@ -21,7 +21,7 @@ inline bool block(Turn& turn, std::uint64_t object,
   return why != dmt::WakeReason::kTimeout;
 }
 
-// Repeats `attempt` (an error number, EBUSY = not now) until it says something else.
+// Repeats `attempt` (an error number; EBUSY = not now) until it returns something else.
 template <typename Attempt>
 int until_free(Turn& turn, std::uint64_t object, Attempt attempt) noexcept {
   int error;
@@ -35,7 +35,8 @@ int until_free(Turn& turn, std::uint64_t object, Attempt attempt) noexcept {
   return error;
 }
 
-// The same with an absolute time of `clock`; EINVAL for a bad time only when it would block.
+// The same with an absolute time of `clock`; returns EINVAL for a bad time only when it would
+// block.
 template <typename Attempt>
 int until_free_or(Turn& turn, std::uint64_t object, clockid_t clock, const struct timespec* time,
                   Attempt attempt) noexcept {
@@ -58,21 +59,21 @@ int until_free_or(Turn& turn, std::uint64_t object, clockid_t clock, const struc
   return error;
 }
 
-// A poll that did not wait has found nothing: it lets the others go first (rule 11), and one of
-// many in a row lets input come.
+// Called when a poll that did not wait found nothing. Other threads run first (rule 11); after many
+// such polls in a row, input is admitted.
 inline constexpr std::uint32_t kEmptyPollsPerGrant = 16;
 inline void note_empty_poll(Turn& turn) noexcept {
   turn.yield();
   if (++self.empty_polls % kEmptyPollsPerGrant == 0) turn.end_grant();
 }
 
-// In parallel mode a thread that may compute for long now lets the others go first (rule 23).
+// In parallel mode, other threads run before a thread that may compute for long (rule 23).
 inline void yield_to_others(Turn& turn) noexcept {
   if (is_parallel()) turn.yield();
 }
 
-// The same in serial mode for who has done nothing for anybody, where threads wait in loops: an
-// unlock that woke no thread is how such a loop looks for work again (rule 11).
+// In serial mode, other threads run first if the call woke no thread and threads wait in loops:
+// such a loop may look for work by an unlock that wakes no thread (rule 11).
 inline void let_others_go_if_idle(Turn& turn, std::uint32_t woken) noexcept {
   const bool spins = turn.w.header.configuration.stall_rule == dmt::StallRule::kSpins;
   if (woken == 0 && spins) turn.yield();

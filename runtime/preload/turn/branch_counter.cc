@@ -18,11 +18,11 @@ namespace {
 constexpr int kSetOwnerEx = 15, kSetSignal = 10;  // F_SETOWN_EX, F_SETSIG
 
 std::uint32_t event = 0;
-std::uint64_t skid_max = 0, seed = 0;  // of the simulated one
+std::uint64_t skid_max = 0, seed = 0;  // of the simulated counter
 
 bool is_simulated() noexcept { return event == kSimulatedEvent || event == kSteppedEvent; }
 
-// --- the processor's  ----------------------------------------------------------------------------
+// --- the processor's counter ---------------------------------------------------------------------
 
 std::uint64_t read_counter() noexcept {
   std::uint64_t count = 0;
@@ -35,7 +35,8 @@ std::uint64_t read_counter() noexcept {
   dmt::fence(without_turn(), "the branch counter of a thread cannot be used");
 }
 
-// Among our own descriptors, where the program neither sees nor closes it.
+// Opens the counter in the range of our own descriptors, which the program can neither see nor
+// close.
 void open_counter(std::uint64_t period) noexcept {
   const long fd = open_branch_counter(event, period);
   if (fd < 0) refuse("perf_event_open", fd);
@@ -54,7 +55,7 @@ void open_counter(std::uint64_t period) noexcept {
   self.branches.fd = static_cast<int>(moved);
 }
 
-// --- the simulated one  --------------------------------------------------------------------------
+// --- the simulated counter -----------------------------------------------------------------------
 
 SimulatedBranches& own_entry() noexcept {
   auto* all = reinterpret_cast<SimulatedBranches*>(kSimulatedAt);
@@ -65,7 +66,7 @@ SimulatedBranches& own_entry() noexcept {
 thread_local constinit std::uint64_t spent = 0;
 std::uint64_t read_simulated() noexcept { return own_entry().count + spent; }
 
-// Less than `most`, each time another number.
+// Returns another number below `most` at each call.
 std::uint64_t random_below(std::uint64_t most) noexcept {
   if (seed == 0) return 0;
   seed = seed * 6364136223846793005 + 1442695040888963407;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How many branches the calling thread has executed, Crane's own among them, and an interrupt
-// (kInterruptSignal) after so many more.  Of the processor (perf_event_open), or simulated.
+// The number of branches that the calling thread has executed, including Crane's own, and an
+// interrupt (kInterruptSignal) after a given number of branches. The counter is the processor's
+// (perf_event_open) or simulated.
 //
-// A simulated one belongs to a test program (tests/interpose/branches.h): it counts in memory at a
-// fixed address, and where the interrupt is due it waits for crane-solo's signal.
+// A test program provides a simulated counter (tests/interpose/branches.h). It counts in memory at
+// a fixed address; where the interrupt is due, it waits for crane-solo's signal.
 //
-// Threads: the own counter only; read() may run in a signal handler.
+// Threads: the own thread's counter only; read() may run in a signal handler.
 
 #include <csignal>
 #include <cstdint>
@@ -15,35 +16,36 @@
 
 namespace crane::branches {
 
-// A process that has just begun another program ignores it; the stall rule's as well, which does
-// not go together with counters.
+// A process that has just executed another program ignores this signal. The stall rule uses it,
+// too, but is not combined with counters.
 inline constexpr int kInterruptSignal = SIGURG;
 
-// As tests/interpose/branches.h has it: entry (%fs >> 12) % kSimulatedMax is a thread's.
+// As in tests/interpose/branches.h: a thread has the entry (%fs >> 12) % kSimulatedMax.
 struct SimulatedBranches {
-  std::uint64_t count;   // the program's
-  std::uint64_t gate;    // the program goes no further before it was interrupted
-  std::uint32_t thread;  // whose it is; 0: the entry is free
+  std::uint64_t count;   // branches of the program
+  std::uint64_t gate;    // the program stops here until it is interrupted
+  std::uint32_t thread;  // owner; 0: the entry is free
   std::uint32_t unused[11];
 };
 inline constexpr std::uintptr_t kSimulatedAt = 0x10'0000'0000;
 inline constexpr std::size_t kSimulatedMax = 61;
 
-// Once per process, before open(): which counter it is.
+// Chooses the counter. Called once per process, before open().
 void choose_counter(const dmt::Configuration& configuration, std::uint64_t margin) noexcept;
 
-// Of the calling thread, which had none or is the copy of another process' thread; the first
-// interrupt comes after `period`.  The replica is fenced where the kernel refuses.
+// Opens a counter for the calling thread, which has none or is a copy of another process' thread.
+// The first interrupt comes after `period`. If the kernel refuses, the replica is fenced.
 void open(std::uint64_t period) noexcept;
 void close() noexcept;
 
-// Has no conditional branch of its own.  0: the counter is lost.
+// Contains no conditional branch. 0: the counter is lost.
 extern std::uint64_t (*read)() noexcept;
 
-// The next interrupt is due after so many branches.
+// Requests the next interrupt after this many branches.
 void interrupt_in(std::uint64_t branches) noexcept;
 
-// Where Crane executes branches of its own: a simulated counter counts some, too (BRANCH-2).
+// Called where Crane executes its own branches, so that a simulated counter counts some of them
+// (BRANCH-2).
 void spend() noexcept;
 
 }  // namespace crane::branches

@@ -25,14 +25,14 @@ constexpr greg_t kStepFlag = 0x100;  // EFLAGS.TF
 
 constinit Lengths lengths;
 constinit bool counts_steps = false;  // kSteppedEvent
-struct sigaction other_traps;         // of breakpoints
+struct sigaction other_traps;         // previous handler of SIGTRAP
 
 bool counts() noexcept { return self.branches.fd >= 0; }
 
-// --- the count  ----------------------------------------------------------------------------------
+// --- the count -----------------------------------------------------------------------------------
 
-// Without what handlers of ours have executed.  One that comes in between is seen, and the branch
-// of the repetition is taken out (BRANCH-2).
+// Returns the count without the branches of our handlers. If a handler interrupts this function,
+// the loop detects it and subtracts the branch of the repetition (BRANCH-2).
 std::uint64_t visible() noexcept {
   ThreadState& t = self.branches;
   for (std::uint64_t repeated = 0;; ++repeated) {
@@ -48,7 +48,8 @@ void entered() noexcept {
   spend();
 }
 
-// The flag traps behind the next instruction.  Below the red zone, which the caller may use.
+// Sets the flag, which traps after the next instruction. Uses the stack below the red zone, which
+// the caller may use.
 void set_step_flag() noexcept {
   asm volatile(
       "lea -128(%%rsp), %%rsp\n"
@@ -71,9 +72,9 @@ void left(bool& application) noexcept {
   if (__atomic_load_n(&t.slice.near, __ATOMIC_RELAXED)) set_step_flag();
 }
 
-// --- single steps  -------------------------------------------------------------------------------
+// --- single steps --------------------------------------------------------------------------------
 
-// The instruction that is next, without the prefixes that pushf may have.
+// The next instruction, without the prefixes that pushf may have.
 struct Instruction {
   explicit Instruction(const greg_t* registers) noexcept {
     const unsigned char* code = code_at(static_cast<std::uintptr_t>(registers[REG_RIP]));
@@ -86,8 +87,8 @@ struct Instruction {
   bool is_system_call = false;
 };
 
-// libc blocks all signals for a moment, when it creates a thread; a step would end the process
-// then. So the call is done here, and SIGTRAP stays as it is.
+// libc blocks all signals for a moment when it creates a thread; a step would then end the process.
+// So this function performs the call itself and leaves SIGTRAP unblocked.
 void block_others(ucontext_t& context) noexcept {
   auto* registers = context.uc_mcontext.gregs;
   const auto pointer = [&](int which) {
@@ -112,7 +113,7 @@ void step_over(ucontext_t& context) noexcept {
   const auto at = static_cast<std::uintptr_t>(registers[REG_RIP]);
   self.branches.pushed = next.opcode == kPushFlags ? at + next.size : 0;
   if (!next.is_system_call) return;
-  if (registers[REG_RAX] == SYS_rt_sigreturn) {  // to flags of before
+  if (registers[REG_RAX] == SYS_rt_sigreturn) {  // restores earlier flags
     auto* frame = reinterpret_cast<ucontext_t*>(static_cast<std::uintptr_t>(registers[REG_RSP]));
     frame->uc_mcontext.gregs[REG_EFL] |= kStepFlag;
   }
@@ -122,20 +123,20 @@ void step_over(ucontext_t& context) noexcept {
     block_others(context);
 }
 
-// What pushf has pushed, of which 16 bits may be all.
+// Clears the flag in the value that pushf pushed, which may have only 16 bits.
 void repair_pushed(const greg_t* registers) noexcept {
   if (self.branches.pushed != static_cast<std::uint64_t>(registers[REG_RIP])) return;
   auto* pushed = reinterpret_cast<std::uint16_t*>(static_cast<std::uintptr_t>(registers[REG_RSP]));
   *pushed = static_cast<std::uint16_t>(*pushed & ~kStepFlag);
 }
 
-// The child of fork before it has its own: it has its parent's descriptor.
+// Whether this is a child of fork that still has its parent's descriptor.
 bool is_copy() noexcept {
   return static_cast<std::uint32_t>(raw_syscall(SYS_gettid)) != self.thread_id;
 }
 
-// What is due at an interrupt or a step, which came when the counter was `began`; true: the slice
-// ends here.
+// Handles an interrupt or a step that came when the counter was `began`. Returns true when the
+// slice ends at this instruction.
 bool act(What what, bool was_inside, std::uint64_t began, void* context) noexcept {
   ThreadState& t = self.branches;
   auto& interrupted = *static_cast<ucontext_t*>(context);
@@ -157,13 +158,13 @@ bool act(What what, bool was_inside, std::uint64_t began, void* context) noexcep
     dmt::fence(without_turn(), "the interrupt of the branch counter came too late");
   if (action.next == Next::kStep) step_over(interrupted);
   if (action.next != Next::kEnd) return false;
-  t.frozen = 1;  // the next one, before another interrupt comes
+  t.frozen = 1;  // step now, before another interrupt comes
   t.slice = new_slice(lengths);
   return true;
 }
 
-// A handler of ours.  No conditional branch is executed before the first reading and behind the
-// last one, so that they leave no trace in the count (BRANCH-2).
+// The scope of a handler of ours. No conditional branch is executed before the first reading or
+// after the last one, so the handler leaves no trace in the count (BRANCH-2).
 class Hidden {
  public:
   Hidden() noexcept : was_inside(InsideCrane::hide()), began(read()) {}
@@ -191,7 +192,7 @@ void on_trap(int signo, siginfo_t* info, void* context) noexcept {
   const bool is_step = info->si_code == TRAP_TRACE;
   if (is_step && !act(What::kStep, handler.was_inside, handler.began, context))
     return handler.end();
-  // A breakpoint, or the end: as often on each replica, by the same instructions.
+  // A breakpoint, or the end of a slice: each replica executes the same instructions for it.
   if (!is_step) {
     handler.end();
   } else {

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Time slices that end at a count of branches (DESIGN D21; --branch-counter): beside tick points,
-// and in any code of the program, also what a JIT compiler made.
+// Time slices that end at a count of branches (DESIGN D21; --branch-counter), in addition to tick
+// points. They may end in any code of the program, also in code of a JIT compiler.
 //
-// Only the program's own branches count.  What Crane executes is taken out from where a thread
-// enters it to where it leaves (InsideCrane); what a handler of ours executes, from its first
-// instructions to its last, which are no conditional branches.
+// Only the program's own branches count. Crane's branches are subtracted from where a thread enters
+// Crane to where it leaves (InsideCrane). A handler of ours is subtracted from its first
+// instruction to its last; outside this range it has no conditional branches.
 //
 //   far from the end    nothing: the counter's interrupt comes before it
-//   near                EFLAGS.TF: SIGTRAP after each instruction, until the count is there and the
-//                       slice may end (branch_steps.h)
+//   near                EFLAGS.TF: SIGTRAP after each instruction, until the count is reached and
+//                       the slice may end (branch_steps.h)
 //   inside Crane        no TF; leaving Crane sets it again
 //
-// What it costs: two reads of the counter for each entry of Crane, a system call each; rdpmc would
-// be cheaper, but its page is not there in the child of fork and its reading may have to be
-// repeated.
+// Cost: two reads of the counter for each entry of Crane, each a system call. rdpmc would be
+// cheaper, but its page does not exist in the child of fork, and a reading may have to be repeated.
 //
-// The program sees neither the signals nor TF: it is taken out of what pushf has pushed and of the
-// context of a fault's handler, and put where a handler returns to.
+// The program sees neither the signals nor TF. TF is removed from the value that pushf pushed and
+// from the context of a fault's handler, and set again where the handler returns to.
 //
-// INVARIANT BRANCH-2  What does not depend on the program alone is not counted: Crane's waits, its
-//               handlers of interrupts and steps, and reads of the counter that are repeated.
+// INVARIANT BRANCH-2  Only branches that depend on the program alone are counted: not Crane's
+//     waits, its handlers of interrupts and steps, or repeated reads of the counter.
 //
 // Threads: the own thread's; prepare() once per process.
 
@@ -31,24 +30,24 @@
 
 namespace crane::branches {
 
-// In the constructor, when the other handlers are installed: chooses the counter, opens that of
-// this thread.  Nothing where the replica counts none.
+// Called in the constructor, when the other handlers are installed: chooses the counter and opens
+// that of this thread. Does nothing if the replica does not count branches.
 void prepare() noexcept;
 
-// The calling thread has a slot and has none of its own yet: a new one, the child of fork; or it
-// was restored, and the kernel has forgotten it.
+// Opens the counter of the calling thread, which has a slot but no counter: a new thread, the child
+// of fork, or a restored thread, whose counter the kernel does not know.
 void open_for_thread() noexcept;
 void close_for_thread() noexcept;
-// In the child of fork, first: the counters are its parent's.
+// Called first in the child of fork, because the counters are its parent's.
 void forget_counters() noexcept;
 
-// The next slice begins here.  Anywhere.
+// Begins the next slice. May be called anywhere.
 void begin() noexcept;
 
-// What SIGTRAP is when the slice of this thread has ended at an instruction; false: something else.
+// Handles a SIGTRAP that ends this thread's slice at an instruction; false: another cause.
 bool handle_end(const siginfo_t* info, void* context) noexcept;
 
-// A fault's handler of the program's runs: it does not see TF, which is put back behind it.
+// Hides TF from the program's handler of a fault; show_stepping() sets it again afterwards.
 bool hide_stepping(void* context) noexcept;
 void show_stepping(void* context, bool hidden) noexcept;
 

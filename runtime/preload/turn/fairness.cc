@@ -10,7 +10,7 @@ struct Reservation {
 };
 constexpr int kReservationsMax = 32;
 Reservation reservations[kReservationsMax];
-int reserved = 0;  // how many are in use: mostly none, then nothing is looked up
+int reserved = 0;  // entries in use; usually 0, which saves the search
 
 Reservation* find(std::uint64_t object) noexcept {
   if (reserved == 0) return nullptr;
@@ -42,7 +42,7 @@ void end_reservation(dmt::Layout& w, std::uint64_t object, bool gave_up) noexcep
   if (r == nullptr || r->slot != self.slot) return;
   *r = {};
   --reserved;
-  // Those that failed because of the reservation alone may find the object free.
+  // Threads that failed only because of the reservation may find the object free.
   if (gave_up) dmt::signal(w, object, dmt::kAll);
 }
 

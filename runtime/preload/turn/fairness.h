@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Against starvation at mutexes.  A thread that is woken by an unlock has to try again, and another
-// thread may have been faster; in a deterministic schedule it may be faster for ever.  So a thread
-// that failed kPatience times reserves the mutex: until it has it, the others' attempts fail.
+// Prevents starvation at mutexes. A thread that an unlock wakes must try again, and another thread
+// may be faster; in a deterministic schedule this may repeat forever. So a thread that failed
+// kPatience times reserves the mutex: until it has the mutex, the attempts of other threads fail.
 //
-// Departs from PARROT, whose round-robin queue has the same cycle; direct hand-off at every unlock
+// Departs from PARROT, whose round-robin queue has the same cycle. Direct hand-off at every unlock
 // would cost a thread switch per contended lock.
 //
-// Threads: everything REQUIRES the turn; the table is the process' own, so mutexes that processes
-// share are not covered.
+// Threads: everything REQUIRES the turn. The table belongs to the process, so mutexes that
+// processes share are not covered.
 
 #include <cstdint>
 
@@ -20,13 +20,13 @@ namespace crane {
 inline constexpr int kPatience = 8;
 
 bool is_reserved_for_another(std::uint64_t object) noexcept;
-// `failures` counts the caller's attempts; at kPatience the object is reserved for it.
+// Counts a failed attempt in `failures`; at kPatience, reserves the object for the caller.
 void note_failure(std::uint64_t object, int& failures) noexcept;
-// The caller has the object, or gives up waiting.
+// Called when the caller has the object or gives up waiting.
 void end_reservation(dmt::Layout& w, std::uint64_t object, bool gave_up) noexcept;
-// How many waiters an unlock wakes: all of them while there is a reservation.
+// The number of waiters that an unlock wakes: all of them while there is a reservation.
 std::uint32_t waiters_to_wake(std::uint64_t object) noexcept;
-// The child of fork has none of its parent's waiters.
+// Called in the child of fork, which has none of its parent's waiters.
 void forget_reservations() noexcept;
 
 }  // namespace crane

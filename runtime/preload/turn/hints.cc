@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server may tell us about itself: hints/crane.h.  Exported by name, not interposed.
+// Functions by which a server gives hints: hints/crane.h. They are exported by name, not
+// interposed.
 #include "runtime/preload/turn/soft_barrier.h"
 
 #include <cstddef>
@@ -38,7 +39,7 @@ void soft_barrier(dmt::SoftBarrier& l, std::uint64_t object) noexcept {
   const std::int64_t deadline = turn.now() + std::int64_t{l.timeout_us} * 1000;
   while (l.round == round) {
     const dmt::WakeReason why = turn.wait_at_soft_barrier(object, deadline);
-    // The first who has waited long enough takes the others along.
+    // The first thread whose time-out passes releases the others.
     if (why == dmt::WakeReason::kTimeout && l.round == round) release(turn.w, l, object);
     if (why == dmt::WakeReason::kInterrupted) (void)turn.interrupted(kRestarts);
   }
@@ -71,6 +72,6 @@ CRANE_HINT crane_hint_soft_barrier(unsigned which) {
 CRANE_HINT crane_hint_section(int begins) {
   if (!crane::is_outside()) return;
   crane::InsideCrane inside;
-  crane::Turn turn(crane::Op::kSection);  // rejoins first if it was away
+  crane::Turn turn(crane::Op::kSection);  // rejoins the schedule first
   if (begins != 0) turn.detach();
 }

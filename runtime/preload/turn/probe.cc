@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stall rule in the server's threads: the node interrupts the process whose thread has the turn
-// and does nothing with it; that thread itself finds out where it is (dmt/stall.h).
+// The stall rule in the server's threads. The node interrupts a process whose thread has the turn
+// but does not use it; that thread then finds out where it is (dmt/stall.h).
 //
-// The node knows processes, not threads: who gets its signal and is not the one passes it on.
-// SIGURG, because a process that has just begun another program ignores it.
+// The node knows processes, not threads. A thread that gets the signal by mistake forwards it to
+// the right one. The signal is SIGURG, because a process that has just executed another program
+// ignores it.
 #include "runtime/preload/turn/probe.h"
 
 #include <sys/resource.h>
@@ -31,14 +32,14 @@ std::int64_t clock_ns(clockid_t clock) noexcept {
   return t.tv_sec * 1'000'000'000 + t.tv_nsec;
 }
 
-// Voluntary context switches, which include our own waits.
+// Returns the number of voluntary context switches, which include our own waits.
 std::int64_t sleeps() noexcept {
   rusage usage{};
   raw_syscall(SYS_getrusage, RUSAGE_THREAD, &usage);
   return usage.ru_nvcsw;
 }
 
-// Of all the thread's own: REG_R8, the first, to the flags.
+// Hashes the registers that belong to the thread: REG_R8, the first, to the flags.
 std::uint64_t hash_of(const gregset_t& registers) noexcept {
   std::uint64_t hash = 0;
   for (int i = REG_R8; i <= REG_EFL; ++i) {
@@ -53,7 +54,7 @@ void forward_probe(std::uint32_t holder) noexcept {
   if (thread != 0) raw_syscall(SYS_tgkill, raw_syscall(SYS_getpid), thread, kProbe);
 }
 
-// Who is not waited for computes beside the turn: not on the processor that the others share.
+// Leaves the processor that the threads share: other threads do not wait for this one any more.
 void roam() noexcept {
   const std::uint64_t wanted = without_turn().header.configuration.processors;
   std::uint64_t own[16] = {};

@@ -6,10 +6,10 @@
 
 namespace crane {
 
-// Lets the node look at a thread that may be stalled.  Once, in the constructor.
+// Lets the node examine a thread that may be stalled. Called once, in the constructor.
 void install_probe_handler() noexcept;
 
-// Back to the server's processor, after a computation that no other thread waited for.
+// Returns to the server's processor after a computation for which no other thread waited.
 void come_home() noexcept;
 
 }  // namespace crane

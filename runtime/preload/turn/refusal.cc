@@ -23,7 +23,7 @@ rlim_t limit_of(int resource) noexcept {
 }  // namespace
 
 void fence_unless_own_limit(int error, const char* what) noexcept {
-  // A larger one than our own tables cannot have been the reason.
+  // A limit that is larger than our own tables cannot have been the reason.
   const bool own = limit_of(RLIMIT_NPROC) <= dmt::kProcessesMax + dmt::kSlotsMax ||
                    limit_of(RLIMIT_AS) != RLIM_INFINITY;
   if (error != EAGAIN || !own) dmt::fence_refused(without_turn(), what);

@@ -24,7 +24,7 @@
 #include "runtime/preload/turn/tick_stub.h"
 #include "runtime/preload/turn/turn.h"
 
-// Of the linker: where libcrane.so begins and ends in memory.
+// Provided by the linker: begin and end of libcrane.so in memory.
 extern "C" {
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
@@ -36,31 +36,32 @@ std::uint32_t changes_seen = 0;
 
 namespace {
 
-// A point as this process has it.
+// The state of a point in this process.
 struct Site {
-  std::uintptr_t address = 0;  // 0: its object is not here
-  std::uintptr_t place = 0;    // of its stub
+  std::uintptr_t address = 0;  // 0: its object is not loaded
+  std::uintptr_t place = 0;    // address of its stub
   std::uint32_t weight_ps = 0;
-  std::uint32_t weight = 0, stop = 0;  // these four as Stub has them
+  std::uint32_t weight = 0, stop = 0;  // as in Stub
   std::uintptr_t shown = 0;
   unsigned char begins[kReplacedMax] = {};
   bool refused = false;
 };
 constinit Site sites[dmt::kTickPointsMax];
 
-// The stub of point i is at i * kStubMax of one of the two: beside libraries, beside the program.
+// The stub of point i is at i * kStubMax in one of two areas: near the libraries, or near the
+// program.
 constexpr std::size_t kAreaBytes = dmt::kTickPointsMax * kStubMax;
 alignas(kCodePage) unsigned char beside_libraries[kAreaBytes];
 std::uintptr_t beside_program = 0;                 // 0: none
-constexpr std::size_t kBelowProgram = 512 * 1024;  // tsc_site.cc has what is between
+constexpr std::size_t kBelowProgram = 512 * 1024;  // the space between is used by tsc_site.cc
 
-// --- objects  ------------------------------------------------------------------------------------
+// --- objects -------------------------------------------------------------------------------------
 
 struct Object {
-  std::uintptr_t base = 0;  // what its addresses are relative to
+  std::uintptr_t base = 0;  // base of its relative addresses
   const ElfW(Phdr) * parts = nullptr;
   unsigned part_count = 0;
-  std::uint64_t build = 0;  // 0: it has no build id
+  std::uint64_t build = 0;  // 0: no build id
 };
 
 Object object_of(const dl_phdr_info& info) noexcept {
@@ -81,10 +82,10 @@ bool has_code_at(const Object& object, std::uintptr_t offset, std::size_t bytes)
   return false;
 }
 
-// --- stubs  --------------------------------------------------------------------------------------
+// --- stubs ---------------------------------------------------------------------------------------
 
-// Some other thread of this process may be anywhere in its code: one that computes beside the turn,
-// or was preempted in a loop.
+// Whether other threads of this process may be anywhere in its code, because they compute without
+// the turn or were preempted in a loop.
 bool some_run_beside_turn(const dmt::Layout& w) noexcept {
   const dmt::Configuration& c = w.header.configuration;
   return c.stall_rule == dmt::StallRule::kSpins ||
@@ -119,10 +120,10 @@ const char* put_entry(const TickPoint& point, Site& site) noexcept {
   unsigned char entry[kReplacedMax];
   build_entry(site.address, code, point.bytes, site.place, entry);
   if (code[0] != entry[0] && some_run_beside_turn(without_turn())) {
-    return "threads compute beside the turn, and it is no direct call";
+    return "threads compute without the turn, and it is not a direct call";
   }
   const bool changed = change_code(site.address, point.bytes, [&](unsigned char* out) {
-    if (out[0] == entry[0]) {  // at once, for a thread that runs there meanwhile
+    if (out[0] == entry[0]) {  // atomic, for threads that run here meanwhile
       std::uint32_t distance = 0;
       std::memcpy(&distance, entry + 1, sizeof distance);
       __atomic_store_n(reinterpret_cast<std::uint32_t*>(out + 1), distance, __ATOMIC_RELEASE);
@@ -148,7 +149,7 @@ void add_site(std::uint32_t number, const TickPoint& point, const Object& object
   Site& site = sites[number];
   site = Site{};
   site.address = object.base + point.offset;
-  if (is_libc_or_trusted(code_at(site.address)))  // a lock inside of libc may be held there
+  if (is_libc_or_trusted(code_at(site.address)))  // libc may hold a lock there
     return refuse(number, "it belongs to libc, ld.so or Crane");
   if (!has_code_at(object, point.offset, point.bytes))
     return refuse(number, "there is no code of that object");
@@ -165,7 +166,7 @@ void change_weight(Site& site, std::uint32_t weight_ps) noexcept {
   site.weight_ps = weight_ps;
 }
 
-// It was unloaded since, and is there again.
+// Whether the object was unloaded and loaded again, so that the stub is missing.
 bool is_bare(const Site& site) noexcept {
   std::int32_t distance = 0;
   std::memcpy(&distance, code_at(site.address) + 1, sizeof distance);
@@ -189,7 +190,7 @@ int look_at(dl_phdr_info* info, std::size_t, void*) noexcept {
   return 0;
 }
 
-// --- the end of a slice  -------------------------------------------------------------------------
+// --- the end of a slice --------------------------------------------------------------------------
 
 std::int64_t cpu_ns() noexcept {
   timespec t{};
@@ -197,7 +198,7 @@ std::int64_t cpu_ns() noexcept {
   return t.tv_sec * 1'000'000'000 + t.tv_nsec;
 }
 
-// What the last slice of this thread took, when it computed all the time.
+// Reports the duration of this thread's last slice if the thread computed all the time.
 void report(std::uint32_t number) noexcept {
   dmt::Layout& w = without_turn();
   const bool whole = self.slice_operations == w.slots[self.slot].operations;
@@ -205,9 +206,9 @@ void report(std::uint32_t number) noexcept {
   dmt::report_slice(w, number, weight, whole ? cpu_ns() - self.slice_began_ns : 0);
 }
 
-// --- ld.so's locks  ------------------------------------------------------------------------------
+// --- ld.so's locks -------------------------------------------------------------------------------
 
-// Its data, in which its recursive locks lie.
+// The data of ld.so, which contains its recursive locks.
 const unsigned char* loader_data = nullptr;
 std::size_t loader_bytes = 0;
 
@@ -221,10 +222,10 @@ void find_loader_data() noexcept {
   loader_bytes = static_cast<const ElfW(Sym)*>(symbol)->st_size;
 }
 
-// Whether this thread holds one of them: a constructor within dlopen, a callback of
+// Whether this thread holds one of these locks: in a constructor within dlopen, or in a callback of
 // dl_iterate_phdr.
 bool holds_loader_lock() noexcept {
-  struct Recursive {  // as pthread_mutex_t begins
+  struct Recursive {  // the beginning of pthread_mutex_t
     std::int32_t lock;
     std::uint32_t count;
     std::int32_t owner;
@@ -241,14 +242,14 @@ bool holds_loader_lock() noexcept {
   return false;
 }
 
-// TICK-2, of a thread outside of Crane.
+// TICK-2, for a thread outside Crane.
 bool holds_nothing() noexcept {
   return !self.forking && !self.holding_for_fork && self.locked_streams == 0 &&
          without_turn().slots[self.slot].detached.load(std::memory_order_relaxed) == 0 &&
          !holds_loader_lock();
 }
 
-// The last part of the slice begins; false: it is over, too.
+// Begins the last part of the slice; false: it is over, too.
 bool begin_last_part() noexcept {
   if (self.slice_rest_ps == 0) return false;
   self.slice_left_ps += self.slice_rest_ps;
@@ -262,7 +263,7 @@ bool begin_last_part() noexcept {
   return true;
 }
 
-// Stubs, of points and of RDTSC, which lie in our data or below the program.
+// Stubs of points and of RDTSC are in our data or below the program.
 bool is_in_stub(std::uintptr_t at) noexcept {
   const auto begin = reinterpret_cast<std::uintptr_t>(__ehdr_start);
   const auto end = reinterpret_cast<std::uintptr_t>(_end);
@@ -305,7 +306,7 @@ void prepare() noexcept {
 
 void look_for_points() noexcept {
   changes_seen = without_turn().tick_points.changes;
-  // The program's own filter may end it for a page of code that can be written.
+  // A filter of the program may end the process when a page of code becomes writable.
   if (without_turn().tick_points.used == 0 || is_filtered()) return;
   dl_iterate_phdr(look_at, nullptr);
 }

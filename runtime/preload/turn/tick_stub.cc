@@ -27,7 +27,7 @@ std::uintptr_t target_of(std::uintptr_t behind, const unsigned char* field,
   return behind + static_cast<std::uintptr_t>(std::int64_t{distance});
 }
 
-// Of the call at `code`; 0: there is none that a stub can stand for.
+// Returns the length of the call at `code`; 0: no call that a stub can replace.
 std::size_t call_bytes(const unsigned char* code) noexcept {
   unsigned char jump[kInstructionMax];
   return code[0] == kCall ? kNearJump : jump_of_call(code, jump).length;
@@ -39,7 +39,7 @@ void put_count(Assembler& a, const TickPoint& point, std::int32_t left, Stub& ou
   a.append(&point.weight_ps, sizeof point.weight_ps);
 }
 
-// The instruction at `code`, which was at `at`; its length, 0: it cannot be moved.
+// Emits the instruction at `code`, which was at `at`. Returns its length; 0: it cannot be moved.
 std::size_t put_moved(Assembler& a, std::uintptr_t at, const unsigned char* code) noexcept {
   if (code[0] == kShortJump || code[0] == kJump) {
     const std::size_t length = code[0] == kJump ? 5 : 2;
@@ -69,7 +69,7 @@ std::size_t put_moved(Assembler& a, std::uintptr_t at, const unsigned char* code
   return move.length;
 }
 
-// A call through memory goes on as a jump: its return address is already there.
+// A call through memory becomes a jump, because its return address is already on the stack.
 bool put_jump_of_call(Assembler& a, std::uintptr_t site, const unsigned char* code) noexcept {
   unsigned char jump[kInstructionMax];
   const Move move = jump_of_call(code, jump);
@@ -99,7 +99,7 @@ const char* put_all_moved(Assembler& a, std::uintptr_t site, const unsigned char
 const char* build(const TickPoint& point, std::uintptr_t site, const unsigned char* code,
                   std::uintptr_t place, const ThreadWords& words, Stub& out) noexcept {
   if (point.bytes < kNearJump || point.bytes > kReplacedMax) return "it is too short, or too long";
-  if (!reaches(site, place)) return "it is too far away from where its stub can be";
+  if (!reaches(site, place)) return "no place for its stub is near enough";
   const std::size_t call = call_bytes(code);
   const bool is_call = call != 0;
   if (is_call && point.bytes != call) return "it begins with a call";
@@ -122,11 +122,11 @@ const char* build(const TickPoint& point, std::uintptr_t site, const unsigned ch
   out.shown = site;
   if (code[0] == kCall || (code[0] == kJump && point.bytes == kNearJump)) {
     const std::uintptr_t target = target_of(site + kNearJump, code + 1, 4);
-    if (!reaches(place, target)) return "its stub would be too far away from where it leads";
+    if (!reaches(place, target)) return "its stub would be too far from the target";
     a.put_jump(target);
     if (is_call) out.shown = target;
   } else if (is_call) {
-    if (!put_jump_of_call(a, site, code)) return "what it calls is out of reach";
+    if (!put_jump_of_call(a, site, code)) return "the called function is out of reach";
   } else if (const char* wrong = put_all_moved(a, site, code, point.bytes, out); wrong != nullptr) {
     return wrong;
   }

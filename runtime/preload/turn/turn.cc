@@ -59,7 +59,7 @@ void Turn::finish() noexcept {
 void Turn::take() noexcept {
   take_turn();
   held_ = true;
-  // Rule 8a: what this thread has read between turns has passed for everybody.
+  // Rule 8a: the time that this thread read between turns has passed for all threads.
   if (self.clock_reads != 0) dmt::observe_time(w, self.clock_ns);
   self.clock_reads = 0;
   note_time(w);
@@ -83,7 +83,7 @@ void Turn::yield_without_turn() noexcept {
 }
 
 WakeReason Turn::wait(std::uint64_t object, std::int64_t deadline_ns) noexcept {
-  // What became due while the thread was runnable is not waited over.
+  // Does not wait if a signal or cancellation became due while the thread was runnable.
   if (signals_due(w) || (point_ == kCancellationPoint && cancellation_due())) {
     return WakeReason::kInterrupted;
   }

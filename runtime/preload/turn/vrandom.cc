@@ -22,7 +22,7 @@ void quarter(unsigned& a, unsigned& b, unsigned& c, unsigned& d) noexcept {
   b = rotate(b ^ c, 7);
 }
 
-// All but the nonce, and 0 as the number of the block.
+// Writes all but the nonce, with 0 as the block number.
 void put_key(std::uint32_t* s) noexcept {
   static constexpr std::uint32_t kConstants[4] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
   std::memcpy(s, kConstants, sizeof kConstants);
@@ -36,7 +36,7 @@ void start_stream() noexcept {
   put_key(s);
   s[13] = self.slot;
   s[14] = slot.generation;
-  // Own turns so far: after exec the same slot goes on with another stream.
+  // Own turns so far: after exec the same slot continues with another stream.
   s[15] = static_cast<std::uint32_t>(slot.operations);
   self.random_used = sizeof self.random_bytes;
   self.random_ready = true;
@@ -73,7 +73,7 @@ void virtual_random(void* buffer, std::size_t size) noexcept {
     std::size_t n = sizeof self.random_bytes - self.random_used;
     if (n > size) n = size;
     std::memcpy(out, self.random_bytes + self.random_used, n);
-    // What was given out is forgotten.
+    // Bytes that were returned are erased.
     std::memset(self.random_bytes + self.random_used, 0, n);
     self.random_used += static_cast<std::uint32_t>(n);
     out += n;
@@ -85,7 +85,7 @@ void agreed_bytes(unsigned char (&out)[16]) noexcept {
   unsigned input[16];
   unsigned char block[64];
   put_key(input);
-  input[13] = input[14] = input[15] = dmt::kNone;  // no thread's stream has it
+  input[13] = input[14] = input[15] = dmt::kNone;  // a nonce that no thread's stream has
   chacha20_block(input, block);
   std::memcpy(out, block, sizeof out);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Virtual time as a thread reads it (DESIGN D6, D17, rule 8): the replica's clock at the thread's
-// last turn plus 1 ns per read since; every kClockReadsPerTurn-th read is a turn of its own, so
-// that a loop that waits for time to pass reaches the entries that carry time.
+// The virtual time that a thread reads (DESIGN D6, D17, rule 8): the replica's clock at the
+// thread's last turn plus 1 ns per read since. Every kClockReadsPerTurn-th read is a turn, so a
+// loop that waits for time to pass reaches the log entries that carry time.
 //
-// Threads: any with a slot; no turn may be held by virtual_now() (use Turn::now() there).
+// Threads: any with a slot; virtual_now() must not be called within a turn (use Turn::now()).
 
 #include <cstdint>
 
@@ -17,7 +17,7 @@ inline constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
 // One read of the virtual monotonic clock.
 std::int64_t virtual_now() noexcept;
-// The same as CLOCK_REALTIME (agreed wall offset).
+// The same for CLOCK_REALTIME (agreed wall offset).
 std::int64_t virtual_wall_now() noexcept;
 
 inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) noexcept {
@@ -28,7 +28,7 @@ inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) noexcept {
 inline bool is_valid(const struct timespec& t) noexcept {
   return t.tv_nsec >= 0 && t.tv_nsec < kNsPerSecond;
 }
-// As the kernel's calls want it; those of libc alone take seconds below 0 for a time long past.
+// Valid for the kernel's calls; libc's own calls accept negative seconds as a time long past.
 inline bool is_positive(const struct timespec& t) noexcept { return is_valid(t) && t.tv_sec >= 0; }
 inline std::int64_t to_ns(const struct timespec& t) noexcept {
   std::int64_t ns = 0;
@@ -37,7 +37,7 @@ inline std::int64_t to_ns(const struct timespec& t) noexcept {
   }
   return saturating_add(ns, t.tv_nsec);
 }
-// The part below a second is never negative, also of a time before 1970.
+// The nanoseconds are never negative, also for a time before 1970.
 inline struct timespec to_timespec(std::int64_t ns) noexcept {
   struct timespec t;
   t.tv_sec = ns / kNsPerSecond;
@@ -53,13 +53,13 @@ inline struct timeval to_timeval(std::int64_t ns) noexcept {
   return {t.tv_sec, t.tv_nsec / 1000};
 }
 
-// REQUIRES the turn: the virtual monotonic deadline `ns` from now; never kNoDeadline.
+// REQUIRES the turn: returns the virtual monotonic deadline `ns` from now; never kNoDeadline.
 inline std::int64_t deadline_after(const dmt::Layout& w, std::int64_t ns) noexcept {
   const std::int64_t deadline = saturating_add(w.scheduler.now_ns, ns);
   return deadline == dmt::kNoDeadline ? dmt::kNoDeadline - 1 : deadline;
 }
 
-// REQUIRES the turn: an absolute time of `clock` as a virtual monotonic deadline.
+// REQUIRES the turn: converts an absolute time of `clock` to a virtual monotonic deadline.
 std::int64_t deadline_at(const dmt::Layout& w, clockid_t clock, const struct timespec& t) noexcept;
 
 // True for the clocks that deadlines may be given in.
@@ -68,12 +68,12 @@ inline bool is_deadline_clock(clockid_t clock) noexcept {
          clock == CLOCK_TAI || clock == CLOCK_REALTIME_ALARM || clock == CLOCK_BOOTTIME_ALARM;
 }
 
-// libc's own waits know these two only.
+// The only clocks that libc's own waits accept.
 inline bool is_futex_clock(clockid_t clock) noexcept {
   return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
 }
 
-// Clocks that can be read and neither waited for nor used by timers.
+// Clocks that can be read but not used for waits or timers.
 inline bool is_read_only_clock(clockid_t clock) noexcept {
   return clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_REALTIME_COARSE ||
          clock == CLOCK_MONOTONIC_COARSE;

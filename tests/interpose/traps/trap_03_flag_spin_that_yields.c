@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ad-hoc flag: the spinning thread yields, sleeps or polls between its checks, so the round
-// robin reaches the thread that sets it. The stall rule is for a spin without any call (see
-// runtime/preload/README.md).
+// An ad-hoc flag: the spinning thread yields, sleeps or polls between its looks, so the round robin
+// reaches the one that sets it.  The stall rule is for a spin without any call (see
+// runtime/preload/LIMITS.md).
 // parallel: no
 #define _GNU_SOURCE
 #include <poll.h>
