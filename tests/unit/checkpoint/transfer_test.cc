@@ -337,9 +337,9 @@ TEST_CASE("transfer: a foreign checkpoint is neither sent nor accepted",
   World w;
   const Sender sender = w.sender();
   const std::pair<std::function<void(Expected&)>, std::string> cases[] = {
-      {[](Expected& e) { e.group = "other"; }, "of another group"},
-      {[](Expected& e) { e.log_digest = digest_of_log("web", 4712); }, "of another log"},
-      {[](Expected& e) { e.program = "/bin/other"; }, "of another program"},
+      {[](Expected& e) { e.group = "other"; }, "belongs to another group"},
+      {[](Expected& e) { e.log_digest = digest_of_log("web", 4712); }, "belongs to another log"},
+      {[](Expected& e) { e.program = "/bin/other"; }, "belongs to another program"},
       {[](Expected& e) { ++e.layout_version; }, "another layout"},
   };
   for (const auto& [change, sentence] : cases) {

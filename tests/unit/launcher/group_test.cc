@@ -223,7 +223,7 @@ TEST_CASE("group: lost replicas are restarted, even a majority at once", "[launc
   REQUIRE(eventually([&] { return group.ready(); }));
   const pid_t first = group.node(1), second = group.node(0);
   kill(first, SIGKILL);
-  REQUIRE(eventually([&] { return group.has_logged("the group goes on with 2 of 3 replicas"); }));
+  REQUIRE(eventually([&] { return group.has_logged("the group continues with 2 of 3 replicas"); }));
   CHECK(group.has_logged("killed by SIGKILL"));
   REQUIRE(eventually([&] { return group.has_other_node(1, first); }));
   CHECK(group.configuration(1)["restore"] == true);
@@ -418,7 +418,7 @@ TEST_CASE("group: if a majority fails each time by itself, the group ends and ke
     REQUIRE(eventually([&] { return group.node(k) != node; }));
   };
   lose(2);
-  REQUIRE(eventually([&] { return group.has_logged("the group goes on with 2 of 3 replicas"); }));
+  REQUIRE(eventually([&] { return group.has_logged("the group continues with 2 of 3 replicas"); }));
   for (int i = 0; i < 4; ++i) {
     for (const int k : {1, 2}) {
       REQUIRE(eventually([&] { return group.node(k) > 0; }));

@@ -135,7 +135,7 @@ TEST_CASE("change: a server that takes no turn is rolled back on all replicas", 
   }
   SECTION("but the replica fails if others start it") {
     CHECK(f.commit(RestartBody::kKeep, 20) == Names{"Fail"});
-    CHECK(f.failure.why.find("not here: no library") != std::string::npos);
+    CHECK(f.failure.why.find("not on this one: no library") != std::string::npos);
   }
 }
 

@@ -71,7 +71,7 @@ TEST_CASE("supervisor: a lost replica is started at once, from a checkpoint if o
   Watched group;
   group.serve().kill(2);
   CHECK(group.has_logged("killed by SIGKILL"));
-  CHECK(group.has_logged("the group goes on with 2 of 3 replicas"));
+  CHECK(group.has_logged("the group continues with 2 of 3 replicas"));
   CHECK(group.last<WriteNotice>().command == "crane-ctl replica resume 2");
   group.tick();
   CHECK(group.last<StartNode>().plan.from == From::kCheckpoint);
