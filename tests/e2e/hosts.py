@@ -117,7 +117,7 @@ def forwarding(scenario):
         code, text, _ = group.ctl("member", "list")
         scenario.check(code == 0 and text.count("voter") == 3, "crane-ctl member list", text)
         code, _, error = group.ctl("member", "promote", str(leader))
-        scenario.check(code == 5 and "no learner" in error,
+        scenario.check(code == 5 and "not a learner" in error,
                        "a change that makes no sense is refused",
                        error)
         group.settle()

@@ -117,8 +117,8 @@ def first_turn(scenario):
         h.wait_until(lambda: len(group.live()) == 2, 30, "one of two kinds of replicas is fenced")
         logs = {n: h.tail(group.dir / f"r{n}" / "node.log", 60) for n in range(3)}
         told = [(n, re.search(r"between log index \d+ and (\d+); different: the schedule at log "
-                              r"index \d+ .*; first different turn: (\d+), (.*) here, (.*) on "
-                              r"replica (\d)", log)) for n, log in logs.items()]
+                              r"index \d+ .*; first different turn: (\d+), (.*) on this replica, "
+                              r"(.*) on replica (\d)", log)) for n, log in logs.items()]
         told = [(n, found) for n, found in told if found]
         if not scenario.check(told, "the first different turn is named", "\n".join(logs.values())):
             return
