@@ -252,8 +252,8 @@ struct NameRecord {
 
 // --- descriptors -----------------------------------------------------------------------------
 
-// What a descriptor refers to if it is not plain: an open file description, shared by all
-// descriptors made by dup, fork or passing.
+// The kind of the open file description that a descriptor refers to if it is not plain.  All
+// descriptors made by dup, fork or passing share the description.
 enum class FileKind : std::uint8_t {
   kFree,
   kSocket,      // virtual TCP socket, not yet listening nor connected

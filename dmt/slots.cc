@@ -34,7 +34,7 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
   w.scheduling[slot] = {};
   r.operations = 0;
   r.cpu_ns = 0;
-  // the slot's new thread has not started (DMT-R2); a thread killed in its sleep leaves a 1
+  // The slot's new thread has not started (DMT-R2); a thread killed in its sleep leaves a 1.
   r.parked.store(0, std::memory_order_relaxed);
   r.in_operation.store(0, std::memory_order_relaxed);
   r.preempted.store(0, std::memory_order_relaxed);

@@ -334,7 +334,7 @@ def main():
     with recording:
         status = demonstrate(pathlib.Path(options.out).resolve())
     if options.record:
-        # What follows is for the terminal alone.
+        # The picture ends here; the lines below appear only on the terminal.
         options.record.write_text(recording.svg("make demo: three replicas of apache2 and redis"))
     if status == 0:
         print(f"\n{NEXT}")

@@ -31,7 +31,7 @@ constexpr bool may_follow(Role from, Role to) noexcept {
   return (kAllowed[static_cast<std::size_t>(from)] >> static_cast<int>(to)) & 1U;
 }
 
-// What a leader (or candidate) does with one follower.
+// The state of one follower, as the leader or a candidate sees it.
 enum class PeerState : std::uint8_t {
   kIdle,       // no key; asked again from time to time
   kGranted,    // it gave a key for this view; its last stamp is known

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the build precompiles for files with test cases.
+// The build precompiles this for files with test cases.
 #pragma once
 
 #include "dmt/base/libraries/programs.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the build precompiles for files with test cases that include nlohmann/json.hpp.
+// The build precompiles this for files with test cases that include nlohmann/json.hpp.
 #pragma once
 
 #include "dmt/base/libraries/json.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the build precompiles for files that include nlohmann/json.hpp. It is apart from
+// The build precompiles this for files that include nlohmann/json.hpp. It is separate from
 // programs.h, because each file that sees these lines pays for the members' bodies.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the build precompiles for every program: the standard library, fmt and spdlog. Each
+// The build precompiles this for every program: the standard library, fmt and spdlog. Each
 // file includes what it uses all the same, and compiles without this header (Precompiled.cmake).
 #pragma once
 
