@@ -12,7 +12,8 @@ which bounds what any way of replicating it could reach here.
                                              log there, synced before each answer
 
 Repeats are interleaved. Counted besides, in a run of its own: fdatasync and fsync calls of all
-replicas per put, by perf, and by etcd's own counters. Parts that cannot run are left out, with the reason.
+replicas per put, by perf, and by etcd's own counters. Parts that cannot run are left
+out, with the reason.
 """
 import base64
 import json
