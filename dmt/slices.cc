@@ -10,8 +10,7 @@ namespace crane::dmt {
 void admit_tick_point(Layout& w, const TickPoint& point) noexcept {
   TickPoints& t = w.tick_points;
   std::uint32_t i = 0;
-  while (i < t.used && (t.points[i].build != point.build || t.points[i].offset != point.offset))
-    ++i;
+  while (i < t.used && !is_same(t.points[i], point)) ++i;
   if (i == kTickPointsMax) return;
   if (i == t.used) {
     t.points[i] = point;
@@ -34,11 +33,7 @@ bool add_early_point(Layout& w, const EarlyPoint& point, bool passed) noexcept {
 bool has_early_point(const Layout& w, const EarlyPoint& point) noexcept {
   const EarlyPoints& early = w.early_points;
   for (std::uint32_t i = 0; i < early.used; ++i) {
-    const EarlyPoint& one = early.points[i];
-    if (one.clock == point.clock && one.point.build == point.point.build &&
-        one.point.offset == point.point.offset) {
-      return true;
-    }
+    if (is_same(early.points[i], point)) return true;
   }
   return false;
 }

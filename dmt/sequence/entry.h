@@ -244,6 +244,9 @@ struct TickPoint {
   std::uint32_t dead_flags;  // 1 = the processor's flags are dead there
 };
 static_assert(sizeof(TickPoint) == 24);
+inline bool is_same(const TickPoint& a, const TickPoint& b) noexcept {  // whatever its weight
+  return a.build == b.build && a.offset == b.offset;
+}
 
 // A point that counts from the turn at `clock` on, at which a computation without end began.  The
 // entry is admitted too late for that turn, so a node reads it before its server starts
@@ -253,6 +256,9 @@ struct EarlyPoint {
   std::uint64_t clock;
 };
 static_assert(sizeof(EarlyPoint) == 32);
+inline bool is_same(const EarlyPoint& a, const EarlyPoint& b) noexcept {
+  return a.clock == b.clock && is_same(a.point, b.point);
+}
 
 // Precedes a body in the Paxos sequence.  `stamp_ns` is the leader's virtual monotonic time.
 struct SequenceHeader {

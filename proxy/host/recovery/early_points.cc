@@ -24,10 +24,6 @@ std::string log_of(const Config& config) {
   return checkpoint::digest_of_log(config.group, config.log_id);
 }
 
-bool is_same(const EarlyPoint& a, const EarlyPoint& b) noexcept {
-  return a.clock == b.clock && a.point.build == b.point.build && a.point.offset == b.point.offset;
-}
-
 }  // namespace
 
 std::vector<EarlyPoint> noted_early_points(const Config& config) {

@@ -33,10 +33,6 @@ bool is_same(const Computing& a, const Computing& b) noexcept {
   return a.slot == b.slot && a.clock == b.clock;
 }
 
-bool is_same(const TickPoint& a, const TickPoint& b) noexcept {
-  return a.build == b.build && a.offset == b.offset;
-}
-
 const TickPoint* find(std::span<const TickPoint> points, const TickPoint& point) noexcept {
   const auto it = std::find_if(points.begin(), points.end(),
                                [&point](const TickPoint& p) { return is_same(p, point); });
