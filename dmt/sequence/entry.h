@@ -208,13 +208,14 @@ struct AttachBody {
   std::uint32_t number;  // the slot's detachment that ends
 };
 
-// kEnd ends the main process (SIGTERM).  The leader proposes kBegin when its main process has ended
-// or does not end.  That server does nothing after this entry; a new one starts on the files that
-// it left.
-// In an upgrade (proxy/replica/recovery/upgrade.h) the bytes after the body of kEnd, for nodes
-// only, describe the new server.  kKeep, once the leader's new server serves, confirms it.  They
-// can also announce a server of another build of Crane (HANDOVER-1): then nothing continues in this
-// build after kBegin.
+// Ends the server of every replica, and starts a new one on the files that it left.
+//   kEnd    admission sends SIGTERM to the server's main process.
+//   kBegin  the leader proposes it when its own main process has ended, or has not ended in time.
+//           The old server does nothing after this entry.
+//   kKeep   the leader proposes it when its new server serves.  An upgrade is not rolled back after
+//           the server has admitted it (proxy/replica/recovery/upgrade.h).
+// Bytes after the body of kEnd are for nodes only.  They describe the new server of an upgrade, or
+// announce another build of Crane: then this build starts no server after kBegin (HANDOVER-1).
 struct RestartBody {
   static constexpr std::uint32_t kEnd = 1, kBegin = 2, kKeep = 3;
   std::uint32_t step;

@@ -194,8 +194,9 @@ bool Proxy::takes_clients(const Place& place) const noexcept {
                      [&place](const auto& l) { return l->serves(place) && l->listens(); });
 }
 
-// The sockets of a port are opened and closed together if the server's own are, otherwise one by
-// one.
+// `clients_` counts ports: a port is listened at while the server listens at one of its places.
+// Then the sockets of these places are open, and other sockets of the port are closed.  When no
+// place is left, all sockets of the port are closed (LISTEN-2); during a restart they stay open.
 void Proxy::set_listening(const Place& place, bool listening, bool restarts) {
   listening ? (void)listened_.insert(place) : (void)listened_.erase(place);
   const bool any = std::any_of(listened_.begin(), listened_.end(),

@@ -32,7 +32,7 @@ class OutputTail {
   std::size_t before_urgent() const noexcept;
   // The `bytes` before from() may not have reached the client.
   void take_back(std::span<const std::byte> bytes);
-  // Drops everything up to end(), and what append() brings again.
+  // All bytes before end() count as put.  append() ignores them if the server writes them again.
   void forget() noexcept { put(end_); }
 
   std::uint64_t from() const noexcept { return from_; }

@@ -174,8 +174,8 @@ class CheckpointSchedule {
   int failures_ = 0;                 // consecutive failures
   std::int64_t failed_ns_ = 0;       // the last failure
   std::int64_t low_at_ns_ = 0;     // the earliest time for the next one on a disk with little room
-  std::int64_t look_at_ns_ = 0;    // when it is due by the clock; 0: not decided yet
-  std::int64_t looked_ns_ = 0;     // the last time that one was requested or due
+  std::int64_t look_at_ns_ = 0;    // when the interval ends next; 0: not decided yet
+  std::int64_t looked_ns_ = 0;     // when a limit was last reached, or one was requested
   std::uint64_t looked_pos_ = 0;   // the end of the log at that time
   std::uint64_t request_pos_ = 0;  // the end of the log at the last request
   std::uint64_t request_inputs_ = 0;  // the inputs before the last request
