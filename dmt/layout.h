@@ -30,7 +30,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 26;
+inline constexpr std::uint32_t kLayoutVersion = 27;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // no holder: the next CAS gets the turn
 
@@ -124,7 +124,6 @@ enum class StopEvent : std::uint8_t { kNothing, kStopped, kContinued };
 struct alignas(64) ProcessRecord {
   ProcessState state;
   bool exec_pending;   // between the exec's turn and the new image's attach
-  bool foreign;        // has no libcrane.so: no slots
   bool shares_memory;  // mapped memory that others may see, or was forked by such a process
   bool no_child_stop;  // SA_NOCLDSTOP and SA_NOCLDWAIT of its SIGCHLD
   bool no_child_wait;

@@ -19,7 +19,6 @@ BlockerKind blocker_of(const SlotRecord& s) noexcept {
 
 BlockerKind blocker_of(const Layout& w, std::uint16_t process) noexcept {
   const ProcessRecord& p = w.processes[process];
-  if (p.foreign) return BlockerKind::kForeign;
   const SlotRecord& first = w.slots[p.main_slot];
   const bool has_begun = first.process != process || first.thread_id != 0;
   if (p.exec_pending || p.pid == 0 || !has_begun) return BlockerKind::kBeginning;
@@ -124,9 +123,6 @@ void describe(const Layout& w, const Blocker& blocker, std::span<char> text) noe
   switch (blocker.why) {
     case BlockerKind::kBeginning:
       line << (p.exec_pending ? " is starting another program" : " is starting");
-      break;
-    case BlockerKind::kForeign:
-      line << " runs without libcrane.so";
       break;
     case BlockerKind::kFirstThreadGone:
       line << " has other threads but its first one has ended: such a process cannot be saved";

@@ -29,7 +29,6 @@ enum class BlockerKind : std::uint8_t {
   kFenced,           // the replica has failed
   kEnded,            // the main process has ended
   kBeginning,        // a process before its first operation, or between two programs
-  kForeign,          // a process without the library
   kFirstThreadGone,  // only its first thread has ended: CRIU takes such a process for dead
   kAway,             // a thread detached by agreement that is not back
   kAwake,            // a thread that does not yet sleep for the turn

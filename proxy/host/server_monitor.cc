@@ -241,7 +241,7 @@ void ServerMonitor::watch_all() {
   const auto pids = server_pids(w, pid_);
   for (std::uint32_t process = 1; process < dmt::kProcessesMax; ++process) {
     const dmt::ProcessRecord& p = w.processes[process];
-    if (p.state != dmt::ProcessState::kAlive || p.foreign) continue;
+    if (p.state != dmt::ProcessState::kAlive) continue;
     if (const auto found = pids.find(p.pid); found != pids.end()) {
       watch(process, p.pid, found->second);
     } else if (p.gone.load() == 0) {

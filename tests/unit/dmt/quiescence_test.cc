@@ -295,9 +295,6 @@ TEST_CASE("processes that begin, that exec, or that cannot be saved are not quie
   p.exec_pending = true;
   CHECK(said(BlockerKind::kBeginning) == "process 50 is starting another program");
   p.exec_pending = false;
-  p.foreign = true;
-  CHECK(said(BlockerKind::kForeign) == "process 50 runs without libcrane.so");
-  p.foreign = false;
   const Slot second = create_slot(s.w, child.process);
   s.w.slots[value(second)].thread_id = 51;
   s.w.slots[value(second)].parked.store(1);
