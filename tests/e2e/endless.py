@@ -9,10 +9,10 @@ returns. The same holds for a server that waits in a loop before it serves.
 import shutil
 import signal
 import socket
-import subprocess
 
 import _computing as c
 import _harness as h
+from checkpoints import checkpoint
 
 SECONDS = 240
 
@@ -76,14 +76,6 @@ def spins_first(scenario):
         group.settle(60)
 
 
-def checkpoint(group):
-    done = subprocess.run([str(group.scenario.out / "crane-ctl"), "--dir", str(group.home),
-                           "checkpoint", "now", group.name, "--replica", str(follower(group))],
-                          capture_output=True, text=True, timeout=60, check=False)
-    if done.returncode != 0:
-        raise h.Failure(f"checkpoint now: {done.stdout}{done.stderr}")
-
-
 def follower(group):
     leader = group.leader()
     return next(n for n in group.live() if n != leader)
@@ -100,7 +92,8 @@ def kill_leader(group):
 def body(scenario):
     computes_on(scenario, "three")
     computes_on(scenario, "lost", meanwhile=kill_follower)
-    computes_on(scenario, "led", before=checkpoint, meanwhile=kill_leader)
+    computes_on(scenario, "led", before=lambda group: checkpoint(group, follower(group)),
+                meanwhile=kill_leader)
     computes_on(scenario, "alone", replicas=1)
     spins_first(scenario)
 

@@ -156,12 +156,15 @@ def recovers_from_checkpoint(scenario, network):
     with Remote(scenario, network, program(port), port=port) as group:
         for i in range(50):
             group.incr(i % HOSTS)
-        far = (group.leader() + 1) % HOSTS
         ctl = [str(scenario.out / "crane-ctl"), "--dir", str(group.state)]
-        done = subprocess.run([*ctl, "checkpoint", "now", group.name, "--replica", str(far)],
-                              capture_output=True, text=True, timeout=60, check=False)
-        scenario.check(done.returncode == 0, "a follower takes a checkpoint",
-                       done.stdout + done.stderr)
+
+        def giver():
+            """A follower that has taken a checkpoint; the lead may have moved there meanwhile."""
+            number = (group.leader() + 1) % HOSTS
+            done = subprocess.run([*ctl, "checkpoint", "now", group.name, "--replica", str(number)],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            return [number] if done.returncode == 0 else None
+        far = h.wait_until(giver, 60, "a follower takes a checkpoint")[0]
         other = (far + 1) % HOSTS
         for turn in range(2):
             before = group.status(far)["pid"]

@@ -155,7 +155,7 @@ void Slices::note_look(bool found) {
   finding_ = false;
   in_vain_ = found ? 0 : std::min(in_vain_ + 1, kDoublingsMax);
   const std::int64_t apart = (now_ns_ - find_began_ns_) * (kApart << in_vain_);
-  next_find_ns_ = now_ns_ + std::min(apart, kApartMaxNs);
+  next_find_ns_ = now_ns_ + std::clamp(apart, kLookNs, kApartMaxNs);
 }
 
 void Slices::on(const Found& found) {
@@ -163,8 +163,12 @@ void Slices::on(const Found& found) {
   if (!led_) return;
   if (!found.point) {
     unsliced_ = {found.where, now_ns_ - found_since_ns_};
+    const bool warns = unsliced_.lasted_ns >= kWarnNs;
+    if (is_same(found_for_, logged_for_) && (warned_ || !warns)) return;
+    logged_for_ = found_for_;
+    warned_ = warns;
     actions_.emplace_back(
-        Say{unsliced_.lasted_ns >= kWarnNs,
+        Say{warns,
             fmt::format("slot {} has computed for {} ms at clock {} and no tick point can "
                         "be found there: the other threads wait; it is in {}",
                         found_for_.slot, (now_ns_ - found_since_ns_) / 1'000'000, found_for_.clock,

@@ -151,6 +151,8 @@ class Slices {
   std::optional<TickPoint> early_;  // the point for the current computation
   std::int64_t found_since_ns_ = 0;
   Unsliced unsliced_;
+  slices::Computing logged_for_;  // the computation of the last message about one without a point
+  bool warned_ = false;           // .. was a warning
 };
 
 }  // namespace crane::replica

@@ -155,6 +155,30 @@ TEST_CASE("slices: a thread that stays at one clock is searched, at growing inte
   CHECK(f.finds.size() == before + 1);
 }
 
+TEST_CASE("slices: a computation without a point is reported once, then warned of once",
+          "[slices]") {
+  Fixture f;
+  f.computes(3, 10);
+  f.step(0);
+  const auto search_until = [&f](std::int64_t end) {
+    while (f.now < end) {
+      const std::size_t before = f.finds.size();
+      f.run_until(f.now + 10 * kMs);
+      if (f.finds.size() > before) f.found({});
+    }
+  };
+  search_until(900 * kMs);
+  CHECK(f.finds.size() > 2);
+  CHECK(f.said.size() == 1);
+  CHECK(f.warned.empty());
+  search_until(10'000 * kMs);
+  CHECK(f.said.size() == 1);
+  CHECK(f.warned.size() == 1);
+  f.computes(3, 11);
+  search_until(60'000 * kMs);
+  CHECK(f.warned.size() == 2);
+}
+
 TEST_CASE("slices: while the server starts a thread has a second", "[slices]") {
   Fixture f;
   f.look.serves = false;
