@@ -15,24 +15,9 @@ using Json = nlohmann::json;
 using Member = ReplicaView::Member;
 using Contact = ReplicaView::Contact;
 
-// 12,400
-std::string grouped(std::uint64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
-  return text;
-}
-
-std::string duration(std::int64_t ms) {
-  if (ms < 1000) return "less than 1 s";
-  const std::int64_t s = (ms + 500) / 1000;
-  return s < 120 ? std::to_string(s) + " s" : std::to_string((s + 30) / 60) + " min";
-}
-
-// ", 12,400 of 24,272 entries, 3 s left"
 std::string progress_text(const Progress& p) {
-  if (p.of == 0) return "";
-  return ", " + grouped(p.done) + " of " + grouped(p.of) + " entries" +
-         (p.left_ms < 0 ? "" : ", " + duration(p.left_ms) + " left");
+  const std::string text = text_of(p, Unit::kEntries);
+  return text.empty() ? text : ", " + text;
 }
 
 std::string list_of(const std::vector<std::string>& notes) {
@@ -336,11 +321,7 @@ Json to_json(const Verdict& v) {
 
 Json progress_json(const Readiness& told) {
   if (!told.recovers && !told.acceptor_only) return {};
-  const Progress& p = told.progress;
-  return {{"done", p.done},
-          {"of", p.of},
-          {"per_s", p.per_s},
-          {"left_ms", p.left_ms < 0 ? Json() : Json(p.left_ms)}};
+  return to_json(told.progress);
 }
 
 Json to_json(const Readiness& told) {
@@ -374,12 +355,7 @@ std::optional<Readiness> readiness_in(const Json& json) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   told.lag_ms = static_cast<std::int64_t>(std::min(number_in(object, "lag_ms"), kMost));
   told.why_not = text_in(object, "why_not");
-  const Json& progress = object_in(object, "progress");
-  told.progress.done = number_in(progress, "done");
-  told.progress.of = number_in(progress, "of");
-  told.progress.per_s = number_in(progress, "per_s");
-  const std::uint64_t left = number_in(progress, "left_ms", kMost);
-  if (left < kMost) told.progress.left_ms = static_cast<std::int64_t>(left);
+  told.progress = progress_in(object_in(object, "progress"));
   return told;
 }
 

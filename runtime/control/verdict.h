@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/control/progress.h"
+
 namespace crane::control {
 
 // If the oldest waiting entry of a server is at most this old, the server can serve as soon as its
@@ -28,13 +30,6 @@ inline constexpr std::int64_t kNearMs = 200;
 // serve.  The limit is larger than kNearMs, so that in a long computation, which all replicas run
 // alike, the others have reported their lag, too.
 inline constexpr std::int64_t kStalledMs = 300;
-
-// The entries that a replica missed: how many its server has run, and how many there are.
-struct Progress {
-  std::uint64_t done = 0, of = 0;
-  std::uint64_t per_s = 0;    // entries per second, in the last seconds
-  std::int64_t left_ms = -1;  // -1: not known
-};
 
 // A replica's report about itself.
 struct Readiness {

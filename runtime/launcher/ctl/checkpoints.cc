@@ -77,7 +77,7 @@ std::string checkpoints_table(const Json& listed) {
     row["state"] = row.at("verified").get<bool>() ? "verified" : "not verified";
     if (damage.is_null()) {
       row["when"] = time_text(row.at("time").get<std::int64_t>());
-      row["size"] = size_text(row.at("bytes").get<std::uint64_t>());
+      row["size"] = control::size_text(row.at("bytes").get<std::uint64_t>());
     } else {
       row["state"] = "damaged";
       damages += "damaged: " + damage.get<std::string>() + "\n";
@@ -111,7 +111,7 @@ Verdict verify_checkpoint(const Kept& kept, const std::string& log_digest, std::
     return Verdict::kForeign;
   }
   if (verified) {
-    sentence = who + "well, " + size_text(kept.listed.bytes()) + " read";
+    sentence = who + "well, " + control::size_text(kept.listed.bytes()) + " read";
     return Verdict::kWell;
   }
   sentence = who + verified.error().message();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "runtime/control/progress.h"
 #include "runtime/control/schema.h"
 
 namespace crane::launcher {
@@ -41,11 +42,11 @@ std::optional<std::uint64_t> files_on_disk(const std::string& replica) {
 }
 
 std::string cell_of(const Json& disk, const char* key) {
-  return disk[key].is_number() ? size_text(disk[key].get<std::uint64_t>()) : "unknown";
+  return disk[key].is_number() ? control::size_text(disk[key].get<std::uint64_t>()) : "unknown";
 }
 
 std::string signed_text(std::int64_t bytes) {
-  return (bytes < 0 ? "-" : "+") + size_text(static_cast<std::uint64_t>(std::abs(bytes)));
+  return (bytes < 0 ? "-" : "+") + control::size_text(static_cast<std::uint64_t>(std::abs(bytes)));
 }
 
 }  // namespace
@@ -124,15 +125,6 @@ std::string sizes_text(const Json& summary) {
                             signed_text(growth["files_bytes_per_hour"].get<std::int64_t>()),
                             signed_text(growth["log_bytes_per_hour"].get<std::int64_t>()),
                             growth["over_seconds"].get<std::int64_t>());
-}
-
-std::string size_text(std::uint64_t bytes) {
-  if (bytes < 1000) return fmt::format("{} B", bytes);
-  static constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB"};
-  double size = static_cast<double>(bytes) / 1000;
-  std::size_t unit = 0;
-  for (; size >= 999.95 && unit + 1 < std::size(kUnits); size /= 1000) ++unit;
-  return fmt::format("{:.1f} {}", size, kUnits[unit]);
 }
 
 }  // namespace crane::launcher

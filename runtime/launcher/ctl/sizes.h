@@ -36,7 +36,5 @@ std::optional<Growth> growth_of(const std::vector<checkpoint::Kept>& kept);
 void add_sizes(nlohmann::json& summary, const std::string& home);
 // One line for `status`; "": nothing is known.
 std::string sizes_text(const nlohmann::json& summary);
-// "12.3 MB"
-std::string size_text(std::uint64_t bytes);
 
 }  // namespace crane::launcher
