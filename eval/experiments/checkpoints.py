@@ -79,15 +79,15 @@ def recover(group, number):
     marks = {}
 
     def caught_up():
-        said = group.status(number)
-        if not said or said["pid"] == before or said["server_pid"] is None:
+        status = group.status(number)
+        if not status or status["pid"] == before or status["server_pid"] is None:
             return None
-        if not said["checkpoint"]["return_us"]["running"]:
+        if not status["checkpoint"]["return_us"]["running"]:
             return None
         marks.setdefault("back", 1000 * (time.monotonic() - began))
         if "end" not in marks:   # what the group had agreed on when it was back
             marks["end"] = max(s["commit"] for s in group.statuses().values() if s)
-        return said if said["applied"] >= marks["end"] else None
+        return status if status["applied"] >= marks["end"] else None
     try:
         said = h.wait_until(caught_up, 60, f"replica {number} recovers and catches up")
     except h.Failure:

@@ -55,10 +55,10 @@ class Memcached(server_memcached.Memcached):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=180, check=False)
         if done.returncode != 0:
             raise h.Failure(f"latency-load ended with {done.returncode}: {done.stderr.strip()}")
-        said = json.loads(done.stdout)
-        self.counted = said["answered"] + FILLED
-        return [("get/set 90:10", said["answered_rate"], said["latency"]["p50_us"] / 1000,
-                 said["latency"]["p99_us"] / 1000)]
+        answer = json.loads(done.stdout)
+        self.counted = answer["answered"] + FILLED
+        return [("get/set 90:10", answer["answered_rate"], answer["latency"]["p50_us"] / 1000,
+                 answer["latency"]["p99_us"] / 1000)]
 
     def requests_made(self, requests, rows):
         return self.counted
@@ -101,10 +101,10 @@ def share_with_turn(running, server, requests, work):
     finally:
         perf.terminate()
         perf.wait(30)
-    told = subprocess.run(["perf", "report", "-i", str(data), "--stdio", "--sort", "dso", "-F",
+    done = subprocess.run(["perf", "report", "-i", str(data), "--stdio", "--sort", "dso", "-F",
                            "sample,dso", "-t,"], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True, check=False)
-    return share_in(told.stdout)
+    return share_in(done.stdout)
 
 
 def one_point(place, name, label, threads, clients, options):
@@ -168,14 +168,14 @@ def medians(rows):
         point = (row["server"], row["threads"], row["clients"],
                  list(CONFIGURATIONS).index(row["configuration"]))
         found.setdefault(point, []).append(row)
-    told = []
+    results = []
     for (server, threads, clients, number), some in sorted(found.items()):
         figures = {"rate": statistics.median(row["rate"] for row in some)}
         for key in {key for row in some for key in row["figures"]}:
             values = [row["figures"][key] for row in some if row["figures"].get(key) is not None]
             figures[key] = statistics.median(values) if values else None
-        told.append((server, list(CONFIGURATIONS)[number], threads, clients, some, figures))
-    return told
+        results.append((server, list(CONFIGURATIONS)[number], threads, clients, some, figures))
+    return results
 
 
 def table(rows):

@@ -152,18 +152,18 @@ def whole(group):
     end = max(s["commit"] for s in group.statuses().values() if s)
 
     def all_there():
-        said = group.statuses()
-        return len(said) == 3 and all(s and s["server_pid"] and s["applied"] >= end
-                                      for s in said.values())
+        statuses = group.statuses()
+        return len(statuses) == 3 and all(s and s["server_pid"] and s["applied"] >= end
+                                          for s in statuses.values())
     h.wait_until(all_there, WHOLE_SECONDS, "all replicas follow again")
     return time.monotonic() - begin
 
 
 def equal(group):
     """What is wrong with the replicas when all stand at one entry."""
-    said = h.at_rest(group, 60)
+    statuses = h.at_rest(group, 60)
     wrong = []
-    if len({(s["clock"], s["schedule_hash"]) for s in said.values()}) != 1:
+    if len({(s["clock"], s["schedule_hash"]) for s in statuses.values()}) != 1:
         wrong.append(f"schedules differ: {group.brief()}")
     for number in range(3):
         log = (group.dir / f"r{number}" / "node.log").read_text(errors="replace")

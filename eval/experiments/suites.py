@@ -69,11 +69,11 @@ def verdicts(server, tests, where):
                               timeout=TEST_SECONDS,
                               env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin"})
         (where / test).write_text(done.stdout)
-        said = re.search(rf"^main\.{test}(?: '[^']*')?\s+(?:w\d+ )?\[ (\w+) \]", done.stdout, re.M)
-        if not said:
+        match = re.search(rf"^main\.{test}(?: '[^']*')?\s+(?:w\d+ )?\[ (\w+) \]", done.stdout, re.M)
+        if not match:
             raise h.Failure(f"mysql-test-run {test} ended with status {done.returncode}: "
                             f"{done.stdout[-2000:]}")
-        found[test] = said[1]
+        found[test] = match[1]
     return found
 
 

@@ -118,8 +118,8 @@ class C(Lines):
         return [str(self.work / "computing_server"), str(self.port)]
 
     def compute(self):
-        told = line(self.port, f"real 0 {self.short}")
-        return (told, line(self.port, f"loop {self.short}"),
+        reply = line(self.port, f"real 0 {self.short}")
+        return (reply, line(self.port, f"loop {self.short}"),
                 line(self.port, f"calls {self.short // 20}"))
 
 
@@ -220,8 +220,8 @@ class Redis(Lines):
         return True
 
     def stopped(self, how):
-        said = []
-        thread = threading.Thread(target=lambda: said.append(self.script_of(self.long)))
+        results = []
+        thread = threading.Thread(target=lambda: results.append(self.script_of(self.long)))
         thread.start()
 
         def killed():
@@ -234,7 +234,7 @@ class Redis(Lines):
                 client.close()
         h.wait_until(killed, SECONDS, "the script is killed")
         thread.join(SECONDS)
-        return "killed" in said[0].lower()
+        return "killed" in results[0].lower()
 
 
 class Database:

@@ -141,9 +141,9 @@ def at_rest(group, seconds=30, count=3):
     """Statuses of `count` replicas at the same entry. Timers of an idle server still run, so
     statuses that are read one after the other may differ."""
     def at_one_entry():
-        said = group.statuses()
-        still = len(said) == count and all(s and s["settled"] for s in said.values())
-        return said if still and len({s["applied"] for s in said.values()}) == 1 else None
+        statuses = group.statuses()
+        still = len(statuses) == count and all(s and s["settled"] for s in statuses.values())
+        return statuses if still and len({s["applied"] for s in statuses.values()}) == 1 else None
     group.settle(max(60, seconds))
     return wait_until(at_one_entry, seconds, f"the replicas of {group.name} rest at one entry")
 
@@ -306,8 +306,8 @@ class Group:
 
     def verified(self, index):
         """All replicas have been compared beyond this log index."""
-        said = self.statuses(range(self.replicas))
-        return all(s and s["verified"]["index"] > index for s in said.values())
+        statuses = self.statuses(range(self.replicas))
+        return all(s and s["verified"]["index"] > index for s in statuses.values())
 
     def settle(self, seconds=30, numbers=None):
         """Waits until the live replicas have applied all entries that the log had at the call."""

@@ -162,9 +162,9 @@ def one_run(scenario, kind, seed, group_of=h.Group):
         held = server.state()
         if held:
             scenario.say(f"{what}: {held}")
-        said = group.settle(120)
-        scenario.check(len(said) == 3, f"{what}: three replicas live", repr(group.brief()))
-        check_hooked(scenario, kind, what, said)
+        statuses = group.settle(120)
+        scenario.check(len(statuses) == 3, f"{what}: three replicas live", repr(group.brief()))
+        check_hooked(scenario, kind, what, statuses)
         group.check_calm()
         group.stop()
         text = scenario.check_equal(group, what=f"{what}: every byte is equal")

@@ -207,10 +207,10 @@ def two(scenario, changes, name, front, front_port, back, back_port, crowd,
         scenario.check(not bad, f"{name}: {crowd.summary()}, nothing noticed", bad)
         ends()
         for group, turn in zip((outer, inner), both):
-            said = group.settle()
-            adopted = [status["adopted"] for status in said.values()]
+            statuses = group.settle()
+            adopted = [status["adopted"] for status in statuses.values()]
             scenario.say(f"{group.name}: {turn.done}, adopted {adopted}")
-            t.are_equal(scenario, group, said)
+            t.are_equal(scenario, group, statuses)
             group.stop()
 
 

@@ -116,8 +116,8 @@ class Walk:
             state = self.group.replica(number)
             if state["node_pid"] in (before, None) or not h.alive(state["node_pid"]):
                 return None
-            said = self.group.status(number)
-            return said and said["server_pid"] and said["applied"] >= end
+            status = self.group.status(number)
+            return status and status["server_pid"] and status["applied"] >= end
         h.wait_until(follows, 40, f"{what}: replica {number} follows again")
 
     def judge(self, number, place, fault):

@@ -45,13 +45,13 @@ def crash_by(scenario, word, what):
         scenario.check(say(port, b"hello") == b"fine", f"{what}: it serves")
         scenario.check(say(port, word) == b"", f"{what}: its connection is closed")
         status = group.process.wait(60)
-        said = h.tail(group.log)
+        log = h.tail(group.log)
         scenario.check(status == STATUS, f"{what}: crane-run ends with the server's {STATUS}",
                        str(status))
-        scenario.check("the server crashed at the same place on all replicas" in said
-                       and "SIGSEGV" in said and "server.log" in said,
-                       f"{what}: crane-run reports what happened, and names the log", said)
-        return said
+        scenario.check("the server crashed at the same place on all replicas" in log
+                       and "SIGSEGV" in log and "server.log" in log,
+                       f"{what}: crane-run reports what happened, and names the log", log)
+        return log
     finally:
         group.kill_all()
 

@@ -132,10 +132,10 @@ def written_elsewhere(scenario):
         client.close()
         h.wait_until(lambda: "which is gone when the group ends; to keep it: --data /opt"
                      in group.log.read_text(), 10, "the first file is reported")
-    said = group.log.read_text()
-    scenario.check("gone with the group: 1 file" in said and "/opt" in said.split("gone with")[-1],
-                   "lost files are reported at the end", said[-1500:])
-    scenario.check(said.count("is gone when the group ends") == 1,
+    log = group.log.read_text()
+    scenario.check("gone with the group: 1 file" in log and "/opt" in log.split("gone with")[-1],
+                   "lost files are reported at the end", log[-1500:])
+    scenario.check(log.count("is gone when the group ends") == 1,
                    "the first file is reported once")
 
 

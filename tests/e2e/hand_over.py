@@ -149,9 +149,9 @@ def does_not_come_up(scenario, old, new):
             patched.write_bytes(server.read_bytes() + b"patched")
             patched.chmod(0o755)
             os.rename(patched, server)
-            said = []
+            results = []
             with other_crane_ctl(scenario, place):
-                asking = threading.Thread(target=lambda: said.append(
+                asking = threading.Thread(target=lambda: results.append(
                     control(group, "upgrade", group.name, "--yes")))
                 asking.start()
                 # One more than makes crane-run give up a group whose replicas fail without a
@@ -162,8 +162,8 @@ def does_not_come_up(scenario, old, new):
                 os.rename(patched, server)
                 put(old, place, *OF_SCHEDULE)
                 asking.join(150)
-            scenario.check(said and said[0][0] == 5 and "started again with the old build" in
-                           said[0][1], "a group that cannot begin is told of", repr(said))
+            scenario.check(results and results[0][0] == 5 and "started again with the old build" in
+                           results[0][1], "a group that cannot begin is told of", repr(results))
             h.wait_until(lambda: all_are(group, THIS), 90, "the old build is back")
             group.remember(group.state())
             load.progress()

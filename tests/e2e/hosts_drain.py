@@ -59,8 +59,8 @@ class Apart(Remote):
         return int((self.own(number) / self.name / f"h{number}/pid").read_text())
 
     def processes_of(self, number):
-        said = self.status(number)
-        return [said["pid"], said["server_pid"]]
+        status = self.status(number)
+        return [status["pid"], status["server_pid"]]
 
     def put(self, host, megabytes):
         """Sends this many megabytes through the log."""
@@ -157,8 +157,8 @@ def recovers(scenario, group, number):
     expected = group.incr(near) + 1
     text = run(scenario, group, "it is resumed", number, "replica", "resume", str(number),
                says=[f"replica {number} is started", f"replica {number} is back, from the check"])
-    said = (group.own(number) / group.name / f"r{number}/node.log").read_text()
-    scenario.check("fetched the checkpoint at entry" in said, "it fetched another's checkpoint",
+    log = (group.own(number) / group.name / f"r{number}/node.log").read_text()
+    scenario.check("fetched the checkpoint at entry" in log, "it fetched another's checkpoint",
                    text)
     h.wait_until(lambda: f"replica {number} on {group.network.names[number]} is brought back"
                  in group.said(), 20, "crane-run reports it")

@@ -123,9 +123,9 @@ def recovers_from_disk(scenario, network):
 def is_back(group, number, before, what):
     """A node other than the one with pid `before` runs, from a checkpoint."""
     def there():
-        said = group.status(number)
-        return said and said["pid"] != before and said["server_pid"] \
-            and said["checkpoint"]["restored_at"] > 0 and said["role"] == "follower"
+        status = group.status(number)
+        return status and status["pid"] != before and status["server_pid"] \
+            and status["checkpoint"]["restored_at"] > 0 and status["role"] == "follower"
     h.wait_until(there, 60, what)
 
 

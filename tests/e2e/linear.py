@@ -142,14 +142,14 @@ class Epoch:
                      f"{more} more answers for the clients")
 
     def pids(self, host):
-        said = self.group.status(host)
-        server = said["server_pid"] if said else None
+        status = self.group.status(host)
+        server = status["server_pid"] if status else None
         return [self.group.node_pid(host)] + (h.descendants([server]) if server else [])
 
     def leader(self):
         def somebody():
-            said = self.group.statuses().values()
-            return any(s and s["role"] == "leader" for s in said)
+            statuses = self.group.statuses().values()
+            return any(s and s["role"] == "leader" for s in statuses)
         h.wait_until(somebody, self.patience, f"{self.group.name} has a leader")
         return self.group.leader()
 

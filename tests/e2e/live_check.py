@@ -24,9 +24,9 @@ def load(port, requests):
 
 def all_verified(group, numbers):
     """True once each replica has verified something after all inputs, and none differed."""
-    said = group.statuses(numbers)
+    statuses = group.statuses(numbers)
     return all(s and s["verified"]["index"] > 100 and s["verified"]["verdict"] == "equal"
-               and not s["verified"]["alarm"] for s in said.values()) and said
+               and not s["verified"]["alarm"] for s in statuses.values()) and statuses
 
 
 def equal_replicas(scenario):
@@ -157,9 +157,9 @@ def after_an_alarm(scenario):
                        repr(group.brief()))
 
         def fresh():
-            said = group.status(group.leader())
-            return said and re.search(r"compared again from log index (\d+)",
-                                      said["verified"]["alarm"])
+            status = group.status(group.leader())
+            return status and re.search(r"compared again from log index (\d+)",
+                                        status["verified"]["alarm"])
         base = int(h.wait_until(fresh, 30, "later entries are compared again")[1])
         ask(port, b"bytes")
         h.wait_until(lambda: group.verified(base), 30, "later entries are verified")

@@ -27,8 +27,8 @@ def cut_and_mend(scenario, group, network):
     network.link(leader, "up")
 
     def mended():
-        said = group.status(leader)
-        return said is not None and said["role"] == "follower" and said["leader"] == following
+        status = group.status(leader)
+        return status is not None and status["role"] == "follower" and status["leader"] == following
     h.wait_until(mended, 30, f"the old leader, replica {leader}, follows {following}")
     h.wait_until(lambda: network.holders() == [following], 10,
                  f"replica {following} alone has the virtual address")

@@ -96,14 +96,14 @@ def passes_on(scenario, kills):
         scenario.check({p: b[0] for p, b in backend.heard.items()} == sent,
                        "it got all of each request")
         h.wait_until(group.are_whole, 60, "all replicas are whole at the end")
-        said = group.settle()
+        statuses = group.settle()
         address = f"127.0.0.1:{backend.port}"
-        for number, status in said.items():
+        for number, status in statuses.items():
             told = {o["address"]: o for o in status["outbound"]}
             scenario.check(address in told and told[address]["allowed"],
                            f"replica {number} names {address}", str(status["outbound"]))
-        scenario.say(f"adopted {[s['adopted'] for s in said.values()]}, reset "
-                     f"{[s['reset_leader'] for s in said.values()]}, the other server saw "
+        scenario.say(f"adopted {[s['adopted'] for s in statuses.values()]}, reset "
+                     f"{[s['reset_leader'] for s in statuses.values()]}, the other server saw "
                      f"{backend.connections} connections")
         group.stop()
     if kills == 0:

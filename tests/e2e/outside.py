@@ -63,9 +63,9 @@ def listening(pids):
     """{(protocol, address, port)} of these processes' sockets that other processes can reach."""
     found = set()
     for protocol in ("tcp", "udp"):
-        said = subprocess.run(["ss", f"-ln{protocol[0]}pH"], text=True, check=True,
-                              stdout=subprocess.PIPE).stdout
-        for line in said.splitlines():
+        output = subprocess.run(["ss", f"-ln{protocol[0]}pH"], text=True, check=True,
+                                stdout=subprocess.PIPE).stdout
+        for line in output.splitlines():
             owners = {int(pid) for pid in re.findall(r"pid=(\d+)", line)}
             if owners & set(pids):
                 address, _, port = line.split()[3].rpartition(":")
@@ -75,8 +75,8 @@ def listening(pids):
 
 def abstract_sockets(pids):
     """Names of unix sockets to which any user may connect, because no file's mode protects them."""
-    said = subprocess.run(["ss", "-lxpH"], text=True, check=True, stdout=subprocess.PIPE).stdout
-    lines = [line for line in said.splitlines()
+    output = subprocess.run(["ss", "-lxpH"], text=True, check=True, stdout=subprocess.PIPE).stdout
+    lines = [line for line in output.splitlines()
              if {int(pid) for pid in re.findall(r"pid=(\d+)", line)} & set(pids)]
     return sorted(line.split()[4] for line in lines
                   if line.split()[1] == "LISTEN" and line.split()[4].startswith("@"))

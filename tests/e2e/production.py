@@ -93,8 +93,8 @@ def nodes(scenario, machine):
                    "no server survives a kill of every process of its unit",
                    f"{servers} {left}")
     whole(machine)
-    said = machine.must("journalctl -o json --output-fields=PRIORITY,MESSAGE -u 'crane@*'")
-    levels = set(re.findall(r'"PRIORITY":"(\d)"', said))
+    log = machine.must("journalctl -o json --output-fields=PRIORITY,MESSAGE -u 'crane@*'")
+    levels = set(re.findall(r'"PRIORITY":"(\d)"', log))
     scenario.check({"4", "6"} <= levels <= {"3", "4", "5", "6"},
                    "the journal has the node's levels", str(levels))
 

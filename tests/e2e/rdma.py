@@ -54,11 +54,11 @@ def incr(group):
 
 def fences(scenario, group):
     """Hosts revoke permissions in different ways, have different pages, and report both."""
-    told = json.loads(group.ctl("status", "-o", "json")[1])["replicas"]
-    got = [(r.get("device"), r.get("fence")) for r in told]
+    answer = json.loads(group.ctl("status", "-o", "json")[1])["replicas"]
+    got = [(r.get("device"), r.get("fence")) for r in answer]
     wanted = [("rxe1", "deregister"), ("rxe2", "deregister"), ("rxe3", "reset")]
     scenario.check(got == wanted, "crane-ctl status reports device and fence of each replica", got)
-    pages = [r.get("log_pages") for r in told]
+    pages = [r.get("log_pages") for r in answer]
     scenario.check(pages[1:] == ["2 MiB", "4 KiB"],
                    "crane-ctl status reports the pages of each log", pages)
     scenario.say(f"pages of the logs: {pages}")

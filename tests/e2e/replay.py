@@ -25,8 +25,8 @@ def replay(scenario, record, *options):
     done = subprocess.run([str(scenario.out / "crane-replay"), str(record), "-o", "json", *options],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300,
                           stdin=subprocess.DEVNULL, errors="replace", check=False)
-    said = json.loads(done.stdout) if done.stdout.startswith("{") else None
-    return done.returncode, said, (done.stdout + done.stderr).strip()
+    answer = json.loads(done.stdout) if done.stdout.startswith("{") else None
+    return done.returncode, answer, (done.stdout + done.stderr).strip()
 
 
 def check_equal(scenario, what, record, *options):

@@ -19,9 +19,9 @@ NOT_OURS = {"posix/pty_script_records_a_command"}
 
 
 def version_of(scenario):
-    said = subprocess.run([str(scenario.out / "crane-run"), "--version"], text=True, check=True,
-                          stdout=subprocess.PIPE).stdout
-    return int(re.search(r"\bschedule (\d+),", said)[1])
+    output = subprocess.run([str(scenario.out / "crane-run"), "--version"], text=True, check=True,
+                            stdout=subprocess.PIPE).stdout
+    return int(re.search(r"\bschedule (\d+),", output)[1])
 
 
 def hash_of(scenario, name):

@@ -102,10 +102,10 @@ def counts(scenario, group):
 
 def members_agree(scenario, group):
     group.settle()
-    told = json.loads(ctl(scenario, group, "member", "list", group.name, "-o", "json")[1])
+    answer = json.loads(ctl(scenario, group, "member", "list", group.name, "-o", "json")[1])
     applied = [group.status(n)["applied"] for n in range(3)]
-    scenario.check([m["applied"] for m in told["members"]] == applied,
-                   "member list has the indexes of status", f"{told['members']} {applied}")
+    scenario.check([m["applied"] for m in answer["members"]] == applied,
+                   "member list has the indexes of status", f"{answer['members']} {applied}")
 
 
 def transfers(scenario, group):
@@ -130,8 +130,8 @@ def transfers_to_a_late_one(scenario, group):
     before = group.leader()
     to = (before + 1) % 3
     view = group.status(before)["view"]
-    told = []
-    asking = threading.Thread(target=lambda: told.extend(
+    results = []
+    asking = threading.Thread(target=lambda: results.extend(
         ctl(scenario, group, "leader", "transfer", group.name, "--to", str(to))))
     group.signal_node(to, signal.SIGSTOP)
     asking.start()
@@ -140,8 +140,8 @@ def transfers_to_a_late_one(scenario, group):
                              for s in group.statuses(others).values()), 20, "another one leads")
     group.signal_node(to, signal.SIGCONT)
     asking.join(60)
-    scenario.check(told and told[0] == 0 and group.status(to)["role"] == "leader",
-                   "a replica that was late leads in the end", repr(told))
+    scenario.check(results and results[0] == 0 and group.status(to)["role"] == "leader",
+                   "a replica that was late leads in the end", repr(results))
 
 
 def may_lose(scenario, group):

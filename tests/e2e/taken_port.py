@@ -48,10 +48,10 @@ def at_start(scenario, taken):
         scenario.check(False, "a group whose port is taken does not start")
     except h.Failure:
         status = group.process.wait(30)
-        said = h.tail(group.log)
+        log = h.tail(group.log)
         scenario.check(status == PORT_TAKEN, f"at the start: status {PORT_TAKEN}", str(status))
-        scenario.check(f"cannot listen on port: {taken}" in said or f"port {taken}" in said,
-                       "crane-run names the port", said)
+        scenario.check(f"cannot listen on port: {taken}" in log or f"port {taken}" in log,
+                       "crane-run names the port", log)
     finally:
         group.kill_all()
 

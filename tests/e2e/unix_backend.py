@@ -208,10 +208,10 @@ def reads_fifo(scenario):
         got = ask(port, f"{SEEN}/none")
         scenario.check(got == f"errno {errno.ENOENT}", f"a missing FIFO: {got}")
         h.wait_until(group.are_whole, 60, "all replicas are whole")
-        said = h.at_rest(group)
-        scenario.check(len({s["outputs_digest"] for s in said.values()}) == 1 and
-                       not any(s["verified"]["alarm"] for s in said.values()),
-                       "the replicas are equal", str(said)[:1000])
+        statuses = h.at_rest(group)
+        scenario.check(len({s["outputs_digest"] for s in statuses.values()}) == 1 and
+                       not any(s["verified"]["alarm"] for s in statuses.values()),
+                       "the replicas are equal", str(statuses)[:1000])
         group.stop()
 
 
