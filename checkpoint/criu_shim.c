@@ -215,7 +215,7 @@ unchanged:
 // --- directories in /tmp ------------------------------------------------------------------------
 
 // "/tmp/.criu.mntns.XXXXXX" -> "/tmp/.criu.mntns.cr" and four digits to the base of 62; "cs" and so
-// on if that is there.
+// on if that exists.
 char* mkdtemp(char* path) {
   static const char kDigits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   enum { kBase = 62, kVaried = 6, kMode = 0700 };

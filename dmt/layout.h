@@ -273,7 +273,7 @@ enum class FileKind : std::uint8_t {
   kDatagram,        // wholly virtual UDP socket (datagrams.h)
   kProcess,         // pidfd: `port` is the process; counter.count is 1 when it has ended
   kKernelSocket,    // kernel unix datagram or netlink socket; `listener` has its name, and `queued`
-                    // whether data is there (runtime/preload/sockets/kernel_socket.h)
+                    // whether data has arrived (runtime/preload/sockets/kernel_socket.h)
   kTerminalMaster,  // wholly virtual pseudo-terminal (terminals.h)
   kTerminalLine,
   kInotify,  // wholly virtual inotify instance (inotify.h)

@@ -8,7 +8,7 @@
 // acknowledgement sent AFTER the copy.
 //
 // How each guarantee of fabric.h is met:
-//   F1             one stream per peer; a write is copied when its frame is whole.
+//   F1             one stream per peer; a write is copied when its frame is complete.
 //   F2, F6         a grant is a number in the owner's control file, compared with each frame;
 //                  clearing the number is the revoke.  Keys count up from a random start and are
 //                  persistent.

@@ -25,7 +25,7 @@ class Trace {
   void tell(std::uint64_t now_ns, const char* format, std::va_list arguments);
   // Prints one operation.
   void detail(std::uint64_t now_ns, const char* format, std::va_list arguments);
-  // Counts one of many equal events: `what` of replica `id`, by number.
+  // Counts an event of a frequent kind: `what` of replica `id`.
   void count(std::uint64_t now_ns, unsigned id, const char* what, std::uint64_t number);
   // Prints the last operations, which tell() alone does not show.
   void show_last();

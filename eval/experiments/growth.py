@@ -77,8 +77,8 @@ def kind_of(name, threads, clients):
 # --- measuring ------------------------------------------------------------------------------------
 
 def share_in(text, name=LIBRARY):
-    """Of `perf report -F sample,dso -t,`: the part of the samples in that library; None: there are
-    too few samples."""
+    """Returns the part of the samples of `perf report -F sample,dso -t,` that are in that library,
+    or None if there are too few samples."""
     rows = [(int(count), pathlib.Path(dso).name)
             for count, dso in re.findall(r"^\s*(\d+)\s*,\s*(\S+)", text, re.M)]
     total = sum(count for count, _ in rows)

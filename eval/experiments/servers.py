@@ -127,7 +127,7 @@ def speed(x, kind, log):
 
 
 def labels(names):
-    """Of --configurations."""
+    """Returns the labels in the value of --configurations."""
     found = names.split(",")
     unknown = [label for label in found if label not in CONFIGURATIONS]
     if unknown:
@@ -150,7 +150,7 @@ def failures(name, failed, repeats):
 
 
 def is_judged(name):
-    """Of a name of failures(): without that configuration the row is missing."""
+    """Whether the row of a name of failures() is missing without that configuration."""
     return name.rsplit(", ", 1)[1] in JUDGED
 
 

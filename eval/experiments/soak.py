@@ -67,7 +67,7 @@ class Counters(Pages):
 # --- what is noted ------------------------------------------------------------------------------
 
 def resident_mb(pids):
-    """Of processes, what only they have: shared memory is counted as such."""
+    """Returns the private memory of the processes; shared memory is counted separately."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):

@@ -187,7 +187,7 @@ def run_text(name, rates, report):
 
 
 def commit():
-    """Of the sources, with a mark when they are changed."""
+    """Returns the commit of the sources, with a mark if they were changed."""
     done = subprocess.run(["git", "describe", "--always", "--dirty"], text=True, check=False,
                           cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return done.stdout.strip() or "unknown"

@@ -51,8 +51,8 @@ def prepared_server(place, kind):
 
 
 def warm_requests(requests):
-    """Of the load before the measured one: a tenth, but enough that every client of every server
-    asks something."""
+    """Returns the number of requests before the measured ones: a tenth, but enough that every
+    client of every server sends one."""
     return max(requests // 10, min(requests, LEAST))
 
 

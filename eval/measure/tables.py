@@ -26,7 +26,7 @@ def number(value):
 
 
 def percentile(values, percent):
-    """Of sorted values."""
+    """Returns a percentile of sorted values, or None without values."""
     return values[min(len(values) - 1, int(len(values) * percent / 100))] if values else None
 
 

@@ -25,7 +25,7 @@ CORES = (1, 2, 4, 8, 16, 32)
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """Of one request, microseconds of processor time, measured."""
+    """The measured processor time of one request, in microseconds."""
     mode: str
     inside_us: float     # the server's, in libcrane.so: with the turn
     outside_us: float    # the server's, everywhere else
@@ -65,7 +65,7 @@ def rate(terms, hand_over_us, cores):
 
 
 def native_rate(terms, cores):
-    """Of a native server that loses nothing to more processors."""
+    """Returns the rate of a native server that scales perfectly with its processors."""
     return cores * 1e6 / terms.native_us
 
 

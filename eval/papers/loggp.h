@@ -77,7 +77,7 @@ class LogGpFabric final : public consensus::Fabric {
             consensus::Token token) noexcept override;
   void read_cell(ReplicaId peer, std::uint8_t cell, consensus::Token token) noexcept override;
   bool send_request(ReplicaId peer, std::span<const std::byte> body) noexcept override;
-  // At most one event, and only what is there at the processor's own time.
+  // Returns at most one event, and only events that have arrived by the processor's own time.
   std::size_t poll(std::span<consensus::FabricEvent> out) noexcept override;
   int event_fd() const noexcept override { return -1; }
   bool prepare_to_sleep() noexcept override { return waiting_.empty(); }

@@ -58,7 +58,7 @@ struct Area {
 
 // DARE's pointers, at Area::pointers().
 struct Pointers {
-  std::uint64_t tail = 0;    // position behind the last entry that is whole
+  std::uint64_t tail = 0;    // position behind the last complete entry
   std::uint64_t commit = 0;  // position behind the last committed entry
 };
 

@@ -301,7 +301,7 @@ void ServerMonitor::stop() {
 
 // Lowers the container's priority for an offline replay that was started with the lowest priority,
 // as an analysis replica's is, because a nice value counts only within a container.  Not earlier,
-// because users wait until the server is there.
+// because users wait until the server listens.
 void ServerMonitor::lower_priority(pid_t host_pid) {
   const bool last = config_.replays && ::getpriority(PRIO_PROCESS, 0) >= kLowestNice;
   if (last && checkpoint::Background::set_group(host_pid, true)) behind_ = host_pid;

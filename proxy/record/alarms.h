@@ -19,9 +19,9 @@ class Alarms {
  public:
   // This replica and a majority were equal at this cut.
   void agreed(std::uint64_t index);
-  // They differed at this cut; `when`: wall clock time as text.
+  // This replica and a majority differed at this cut.  `when` is the wall clock time as text.
   void raised(std::string what, std::uint64_t index, const std::string& when);
-  // What precedes this log index is no longer compared.
+  // Outputs before this log index are no longer compared.
   void restart_from(std::uint64_t index);
 
   bool none() const noexcept { return count_ == 0; }

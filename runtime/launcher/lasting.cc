@@ -228,11 +228,11 @@ void Lasting::report_source(const Left& best, const std::vector<Left>& all) cons
   for (int i = 0; i < known_->replicas; ++i) {
     const auto left =
         std::find_if(all.begin(), all.end(), [i](const Left& l) { return l.replica == i; });
-    const std::string who = "replica " + std::to_string(i);
+    const std::string name = "replica " + std::to_string(i);
     if (left == all.end()) {
-      others += ", " + who + " has none";
+      others += ", " + name + " has none";
     } else if (rank(left->position) != rank(best.position)) {
-      others += ", " + who + " was at " + std::to_string(left->position.index);
+      others += ", " + name + " was at " + std::to_string(left->position.index);
     }
   }
   const std::string whose =

@@ -156,7 +156,7 @@ def is_whole(statuses):
 
 
 def is_near(statuses, entries):
-    """All replicas are whole, and any two are less than `entries` entries apart."""
+    """All replicas are ready, and any two are less than `entries` entries apart."""
     if not is_whole(statuses):
         return False
     applied = [s["applied"] for s in statuses.values()]

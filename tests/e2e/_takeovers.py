@@ -20,8 +20,8 @@ PATIENCE = 300
 
 
 class Changes:
-    """Changes the leader, each time when all replicas are there and clients are connected. Clients
-    with a count must have made progress since the last change."""
+    """Changes the leader, each time when all replicas vote and clients are connected. Clients with
+    a count must have made progress since the last change."""
 
     def __init__(self, scenario, group, kinds, rounds, clients=(), near=30000):
         self.scenario, self.group, self.kinds, self.rounds = scenario, group, kinds, rounds
@@ -84,9 +84,9 @@ class Changes:
     def run(self):
         for _ in range(self.rounds):
             for kind in self.kinds:
-                h.wait_until(self.are_whole, PATIENCE, f"all replicas are there before: {kind}")
+                h.wait_until(self.are_whole, PATIENCE, f"all replicas are ready before: {kind}")
                 self.change(kind)
-        h.wait_until(self.are_whole, PATIENCE, "all replicas are there at the end")
+        h.wait_until(self.are_whole, PATIENCE, "all replicas are ready at the end")
 
 
 class Client:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kill -9 at every named fault point of taking a checkpoint, packing it and recovering from it.
 
-The group serves all the time, is whole again afterwards, takes a verified checkpoint, and leaves
-nothing behind. The names are those of checkpoint/fault_points.h; a new name that this scenario does
+The group serves all the time, has all replicas again afterwards, takes a verified checkpoint, and
+leaves nothing behind. The names are those of checkpoint/fault_points.h; a new name that this scenario does
 not cover fails it.
 """
 import contextlib

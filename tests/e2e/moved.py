@@ -161,7 +161,7 @@ class Changes:
     def change(self, kind):
         # A client's kernel answers one challenge of a new leader in half a second (RFC 5961).
         h.wait_until(lambda: time.monotonic() > self.last + 1, 60, "the clients answer again")
-        h.wait_until(self.is_whole, 60, "all replicas are whole")
+        h.wait_until(self.is_whole, 60, "all replicas are ready")
         self.goes_on()
         for client in self.clients:
             client.longest = 0

@@ -79,7 +79,7 @@ def passes_on(scenario, kills):
             asked = sum(len(c.sent) for c in clients)
             h.wait_until(lambda: sum(len(c.sent) for c in clients) > asked + 400, 60,
                          "requests are forwarded")
-            h.wait_until(group.are_whole, 60, "all replicas are whole")
+            h.wait_until(group.are_whole, 60, "all replicas are ready")
             FAULTS[fault % len(FAULTS)](scenario, group)
         asked = sum(len(c.sent) for c in clients)
         h.wait_until(lambda: sum(len(c.sent) for c in clients) > asked + 400, 60,
@@ -95,7 +95,7 @@ def passes_on(scenario, kills):
         scenario.check(not twice, "the other server got no request twice", str(twice[:10]))
         scenario.check({p: b[0] for p, b in backend.heard.items()} == sent,
                        "it got all of each request")
-        h.wait_until(group.are_whole, 60, "all replicas are whole at the end")
+        h.wait_until(group.are_whole, 60, "all replicas are ready at the end")
         statuses = group.settle()
         address = f"127.0.0.1:{backend.port}"
         for number, status in statuses.items():
@@ -143,7 +143,7 @@ def is_reset(scenario):
             if number < 2:
                 group.signal_node(group.leader(), signal.SIGKILL)
                 h.wait_until(lambda: client.bad, 30, "the client is reset")
-                h.wait_until(group.are_whole, 60, "all replicas are whole")
+                h.wait_until(group.are_whole, 60, "all replicas are ready")
             client.ended = True
             client.join(60)
         twice = backend.heard_twice()

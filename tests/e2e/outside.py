@@ -97,7 +97,7 @@ def identity(pid):
 
 
 def identities(root, name):
-    """Of the server's processes below `root`, the main one first."""
+    """Returns the identities of the server's processes below `root`, the main one first."""
     pids = [pid for pid in h.descendants([root]) if h.name_of(pid) == name]
     return [found for found in (identity(pid) for pid in sorted(pids)) if found]
 

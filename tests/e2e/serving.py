@@ -125,7 +125,7 @@ def transfers(scenario, group):
 def transfers_to_a_late_one(scenario, group):
     """The replica is stopped when it is to lead, so that another one leads, which gets the request
     again."""
-    h.wait_until(group.are_whole, 30, "all replicas are whole")
+    h.wait_until(group.are_whole, 30, "all replicas are ready")
     group.settle()
     before = group.leader()
     to = (before + 1) % 3

@@ -32,7 +32,7 @@ def run(label, repeat, rates, report=QUIET, cpu=10.0):
 
 
 def all_runs(natives, ours, **more):
-    """Of one kind of request: the same rates for one and three replicas."""
+    """Returns runs of one kind of request, with the same rates for one and three replicas."""
     return [run(label, n, {"GET": rate}, **more)
             for label, rates in (("native", natives), ("n=1", ours), ("n=3", ours))
             for n, rate in enumerate(rates)]

@@ -100,7 +100,7 @@ using Event =
 // --- actions
 
 struct LookAtMembers {};
-// Proposes a HASH entry; `with_evidence`: with that of the last cut.
+// Proposes a HASH entry; if `with_evidence`, with the evidence of the last cut.
 struct Propose {
   proxy::HashBody body;
   bool with_evidence = false;

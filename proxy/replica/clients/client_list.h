@@ -109,8 +109,8 @@ class ClientList {
  private:
   std::vector<std::unique_ptr<Client>> clients_;
   std::unordered_map<std::uint64_t, Client*> by_conn_;
-  // The latest results of find(), by number: three of four calls look for a client found just
-  // before.
+  // The latest results of find(), by client number: three of four calls look for a client found
+  // just before.
   static constexpr std::size_t kFoundLast = 256;
   std::array<Client*, kFoundLast> found_{};
 };

@@ -145,7 +145,8 @@ class Clients {
   void accepted(std::uint16_t port, ClientSocket socket, const SocketView& seen);
 
   // --- clients
-  // There may be more to read; `ends`: also the client's FIN or reset, perhaps after bytes.
+  // There may be more to read.  If `ends`, the client's FIN or reset has arrived, perhaps after
+  // bytes.
   void readable(Client& client, bool ends);
   // The socket can take more.
   void writable(Client& client);

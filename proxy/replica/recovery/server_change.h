@@ -161,8 +161,8 @@ struct NotePlace {
 };
 // Done with the node's turn, which the node keeps if no part of the server runs.
 struct LookWhetherOver {};
-// Notes the state for the next server; `dead`: this one took no turn.  What clients had with it
-// ends.
+// Notes the state for the next server.  `dead` is true if this server took no turn.  Its clients'
+// connections end.
 struct NoteServer {
   bool dead = false;
 };

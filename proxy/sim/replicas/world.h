@@ -116,7 +116,7 @@ struct Result {
   // Clients with connections: bytes that they received, how many were taken over, and how many were
   // reset, as is allowed.
   std::uint64_t heard = 0, adopted = 0, lost = 0;
-  std::int64_t whole_ns = 0;  // from the last fault until everything was whole
+  std::int64_t whole_ns = 0;  // from the last fault until all replicas were ready
 };
 
 class ReplicaWorld {
@@ -245,7 +245,7 @@ class ReplicaWorld {
   std::int64_t unsupervised_until_ns_ = 0, refuses_until_ns_ = 0;
   unsigned slow_ = kNone, stood_ = kNone;
   bool refuses_for_good_ = false;
-  bool refused_alone_ = false;  // the last fault was a refusal, and all were whole then
+  bool refused_alone_ = false;  // the last fault was a refusal, and all replicas were ready then
   bool log_given_up_ = false;
   bool differed_ = false;  // a server was made to differ
   std::uint32_t next_request_ = 1;

@@ -228,14 +228,14 @@ RequestResult ask_replica(const Request& request, const std::string& group, int 
                           const Json& what) {
   bool denied = false;
   const auto sockets = find_replicas(request.dir_of(group), group, denied);
-  const std::string who = "replica " + std::to_string(replica);
+  const std::string name = "replica " + std::to_string(replica);
   if (sockets.count(replica) == 0) {
-    return {kRefused, "not here: " + group + ": " + who + " is on another host; run this there"};
+    return {kRefused, "not here: " + group + ": " + name + " is on another host; run this there"};
   }
   std::string text;
   if (ask_node(sockets.at(replica), what.dump(), kAskTimeoutMs, text) != Reply::kAnswer) {
     return {static_cast<int>(Health::kDegraded),
-            "no answer: " + group + ": " + who + " does not answer; see its node.log", true};
+            "no answer: " + group + ": " + name + " does not answer; see its node.log", true};
   }
   return result_of(group, text);
 }

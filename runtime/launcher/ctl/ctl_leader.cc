@@ -52,14 +52,14 @@ Json wait_for_transfer(const Request& request, const std::string& group, const J
 }
 
 std::string not_transferred(const Request& request, const std::string& group, const Json& now) {
-  const std::string who =
+  const std::string wanted =
       request.to >= 0 ? "replica " + std::to_string(request.to) : "another replica";
   const std::string but =
       now["leader"].is_number()
           ? "replica " + now["leader"].dump() + " leads"
           : "no replica leads" +
                 (now.contains("no_quorum") ? ": " + text_in(now, "no_quorum") : std::string());
-  return "not transferred: " + group + ": " + who + " did not take the lead within " +
+  return "not transferred: " + group + ": " + wanted + " did not take the lead within " +
          std::to_string(kPatienceMs / 1000) + " s: " + but + "; see crane-ctl status " + group;
 }
 

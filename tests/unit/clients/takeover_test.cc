@@ -34,7 +34,8 @@ using namespace crane::proxy;
 
 namespace {
 
-// Two bytes for each one, different at each position; `at`: the position in the input.
+// Returns two bytes for each byte of `input`, which depend on its position.  `at` is the position
+// of `input` in the stream.
 std::string answer(const std::string& input, std::size_t at) {
   std::string all;
   for (std::size_t i = 0; i < input.size(); ++i) {

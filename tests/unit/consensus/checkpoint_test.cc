@@ -89,7 +89,7 @@ TEST_CASE("checkpoint: a new server gets all entries while the ring holds the fi
   CHECK(g.nodes[2].delivered.empty());
 }
 
-TEST_CASE("checkpoint: one that is older than the ring, or not whole in it, is refused",
+TEST_CASE("checkpoint: one that is older than the ring, or incomplete in it, is refused",
           "[R=3][CORE-C6]") {
   Group g;
   g.work(4);
