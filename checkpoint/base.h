@@ -34,7 +34,7 @@ Outcome make_directory_as(const std::string& machines, const std::string& ours);
 // machine's.
 Outcome cover_directory(const std::string& path, const std::string& upper);
 
-// What happens to an existing base.
+// Whether a new base replaces an existing one.
 enum class Before { kReplaced, kStays };
 // Whether the initial content is copied or moved.  Moving needs the file system of `base`, and the
 // content must have no other use.

@@ -34,7 +34,7 @@ inline constexpr std::array kFaultPoints = {
 // Points of a running replica, in its node and in its server's supervisor.
 inline constexpr std::array kReplicaFaultPoints = {
     "take.preparing",   // node: the request to start CRIU is sent
-    "take.held",        // node: before it holds the log
+    "take.held",        // node: before it stops giving the server entries of the log
     "take.resting",     // node: the server is quiescent; nothing is recorded
     "take.asked",       // node: the request to dump is sent
     "take.dumped",      // node: the dump is complete, the log is still held

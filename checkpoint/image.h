@@ -21,12 +21,12 @@
 // INVARIANT IMAGE-5  A checkpoint that was announced to the group, so that stores may cut the log
 //               there, stays until a newer one is announced.
 // INVARIANT IMAGE-4  An operation that fails or is killed does not change published checkpoints.
-//               clean() removes everything else that it leaves once its process is dead.  A lock on
-//               the directory shows that: the kernel drops the lock with the process.
+//               Once its process is dead, clean() removes everything else that it left.  The lock
+//               on the directory shows whether the process lives: the kernel drops it at its end.
 //
 // Threads: one object, one thread or process.  Several objects, also of several processes, may work
-// on one directory.  list() and begin() take as long as a few small files.  All other calls block
-// for as long as the disk and zstd do, so a node runs them in a Worker (worker.h).
+// on one directory.  list() and begin() only read or write a few small files.  All other calls
+// block for as long as the disk and zstd take, so a node runs them in a Worker (worker.h).
 // Errors: each has a sentence for the operator.
 
 #include <functional>
@@ -62,7 +62,7 @@ struct Listed {
   }
 };
 
-// What clean() removes: with kAll also shipments that could be resumed.
+// The leftovers that clean() removes; kAll includes shipments that could be resumed.
 enum class Leftovers { kAllButShipments, kAll };
 
 class Checkpoints {
@@ -88,7 +88,7 @@ class Checkpoints {
   // Newest first, including damaged ones (Listed::damage).
   Result<std::vector<Listed>> list();
   Result<Listed> find(const std::string& name);  // kNotFound; "newest": the first undamaged one
-  // Reads all of it, and sets or removes the mark. kDamaged names the file.
+  // Reads the whole checkpoint, and sets or removes the mark `verified`. kDamaged names the file.
   Outcome verify(const std::string& name);
   // Records that a replica that began at this checkpoint differed from the others at log index
   // `at`.  The mark outlives the process.  After kDifferencesMost differences in a row at the same
@@ -127,7 +127,7 @@ class Checkpoints {
   // A checkpoint that has arrived in part and that no process receives now; empty name: none.
   struct Arriving {
     std::string name;
-    std::uint64_t bytes = 0;  // that have arrived
+    std::uint64_t bytes = 0;  // the bytes that have arrived
   };
   Arriving arriving();
 

@@ -385,7 +385,8 @@ struct InotifyTable {
 
 // --- System V semaphores ----------------------------------------------------------------------
 
-// What a process' end adds to a semaphore (SEM_UNDO).  In the segment, because it outlives exec.
+// The amount that a semaphore gets at the end of a process (SEM_UNDO).  It is in the segment,
+// because it outlives exec.
 struct SemaphoreUndo {
   std::int32_t id;
   std::int32_t change;  // 0 = free

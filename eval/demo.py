@@ -172,7 +172,7 @@ def show_load(summary, port):
 
 
 class Survival:
-    """What lived through the kills, over all groups of the demo."""
+    """Counts the connections and answers that survived the kills, over all groups of the demo."""
 
     def __init__(self):
         self.kills = self.connections = self.answers = self.failed = 0

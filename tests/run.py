@@ -184,7 +184,7 @@ class Runner:
         self.vm_cases()  # not beside fillers, which make an emulated machine's time uneven
 
     def long(self):
-        """What everything() leaves out."""
+        """Runs the programs that everything() leaves out."""
         self.scenarios(lambda name: name in LONG)
         self.vm_programs()
 

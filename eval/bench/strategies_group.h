@@ -61,8 +61,8 @@ void exchange(Fabric& fabric, KeyExchange& keys, std::uint8_t replicas, ReplicaI
 // A follower's process: answers as every strategy wants, until it is killed.
 [[noreturn]] void follow(const Settings& s, const std::string& directory, ReplicaId self);
 
-// What leader and followers tell each other beside the fabric; not on any measured path but
-// `validated`.
+// Data that leader and followers exchange outside the fabric.  Only `validated` is on a measured
+// path.
 struct Board {
   std::atomic<bool> spin;
   struct alignas(64) Follower {

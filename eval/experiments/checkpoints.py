@@ -137,7 +137,7 @@ def under_load(place, kind, options):
 
 
 def latency(place, kind, options):
-    """What a client at a fixed rate sees."""
+    """Measures the latency that a client at a fixed rate sees."""
     client, rate = PACED[kind.name]
     windows = {"quiet": [], "checkpoint": [], "return": []}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What many connections cost when the leader's node is killed.
+"""The cost of many connections when the leader's node is killed.
 
 The time from the kill until the first and until the last of them is answered, and the memory per
 connection of each node. The clients are idle connections to a group of redis. All nodes are stopped

@@ -50,7 +50,7 @@ def ahead():
 
 
 def ask(place, server, protocol, rate, options, seconds):
-    """What latency-load reports."""
+    """Runs latency-load and returns its report."""
     words = [*ahead(), str(place.out / "latency-load"), "--protocol", protocol,
              "--port", str(server.port), "--connections", str(options.connections),
              "--rate", f"{rate:.1f}", "--seconds", str(seconds),

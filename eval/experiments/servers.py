@@ -56,7 +56,7 @@ def result_name(options):
 # --- the comparison -------------------------------------------------------------------------------
 
 class Judge(session.Place):
-    """What m.one_run() needs of a scenario; keeps what it reported."""
+    """The part of a scenario that m.one_run() needs; keeps the reports."""
 
     def __init__(self, out, work):
         super().__init__(out, work, "servers")

@@ -136,7 +136,7 @@ def kill_packer(group):
 
 
 def one_fault(faults):
-    """What it did."""
+    """Causes one random fault; returns its description."""
     all_kinds = {name: kind.strike for name, kind in kinds(faults).items() if name in STORMS}
     all_kinds["packer"] = lambda: kill_packer(faults.group)
     done = ""
@@ -147,7 +147,7 @@ def one_fault(faults):
 
 
 def whole(group):
-    """Until three replicas follow one another closely; how long that took."""
+    """Waits until three replicas follow one another closely; returns how long that took."""
     begin = time.monotonic()
     end = max(s["commit"] for s in group.statuses().values() if s)
 
@@ -160,7 +160,7 @@ def whole(group):
 
 
 def equal(group):
-    """What is wrong with the replicas when all stand at one entry."""
+    """Waits until all replicas are at one entry; returns the differences between them."""
     statuses = h.at_rest(group, 60)
     wrong = []
     if len({(s["clock"], s["schedule_hash"]) for s in statuses.values()}) != 1:

@@ -20,7 +20,7 @@ from start import Native
 
 OPTIONS = {}
 SUITE = pathlib.Path("/usr/share/mysql/mysql-test")
-# What mysql-test-run would start a server of its own with, as far as answers depend on it.
+# The options with which mysql-test-run starts its own server, as far as answers depend on them.
 SERVER_OPTIONS = ("--character-set-server=latin1", "--collation-server=latin1_swedish_ci",
                   "--default-storage-engine=myisam", "--local-infile",
                   "--log-bin-trust-function-creators=1", "--use-stat-tables=preferably",

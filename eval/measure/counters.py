@@ -178,7 +178,7 @@ def counter():
 
 # --- a server and its node ------------------------------------------------------------------------
 
-# What the node's status counts: its name there and here.
+# The counters of the node's status: the name there and the name here.
 STATUS = {"clock": "turns", "entries_total": "entries", "wakeups": "own_wakeups",
           "bytes_in": "bytes_in", "bytes_out": "bytes_out"}
 HEADER_BYTES = 72   # of an entry in the log (consensus/core/log.h)
@@ -195,7 +195,7 @@ def parts_of(here, number=0):
 
 
 class Counts:
-    """What is counted of a server and its node, of the leader's replica, at one moment."""
+    """The counters of a server and its node, of the leader's replica, at one moment."""
 
     def __init__(self, here):
         number = here.leader() if isinstance(here, h.Group) else 0

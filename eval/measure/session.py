@@ -84,7 +84,7 @@ class Rows:
 
 
 class Session(Rows):
-    """What an experiment's measure() gets."""
+    """The argument of an experiment's measure()."""
 
     def __init__(self, name, options, work):
         self.name, self.options = name, options
@@ -122,7 +122,7 @@ class Session(Rows):
             yield from ((repeat, *values) for values in pairs(axes, repeat % 2 == 1))
 
     def attempt(self, name, make):
-        """What make() returned, or None: it failed twice and is left out by name."""
+        """Returns the result of make(), or None after two failures, which it notes."""
         found, reason = tried(make, CAUSES, name)
         if found is None:
             self.left_out[name] = reason
@@ -143,7 +143,7 @@ def merged(earlier, new):
 
 
 def earlier_rows(file, keep):
-    """What earlier runs left in a file, if it is to stay."""
+    """Returns the rows that earlier runs left in a file, if `keep`."""
     return json.loads(file.read_text())["rows"] if keep and file.exists() else []
 
 
@@ -194,7 +194,7 @@ def commit():
 
 
 def machine():
-    """What the figures are of."""
+    """Describes the machine on which the figures are measured."""
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines()
         model = next(line.split(":", 1)[1].strip() for line in lines

@@ -121,7 +121,7 @@ def running(place, command, port, replicas, options=(), environment=None, addres
 
 @contextlib.contextmanager
 def as_it_was(directory):
-    """What the server writes there is undone: natively it has no layer of its own."""
+    """Undoes the server's writes to a directory: a native server has no overlay."""
     kept = f"{directory}.kept"
     subprocess.run(["cp", "-a", "--reflink=auto", str(directory), kept], check=True)
     try:

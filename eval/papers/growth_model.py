@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What more processors would give, computed from measured terms (eval/experiments/growth.py).
+"""The gain from more processors, computed from measured terms (eval/experiments/growth.py).
 
 TEXT states the model. One thread at a time has the turn; the node is one thread. In parallel mode
 the time outside of the turn runs on any processor; in serial mode it needs the turn, too. Entries
@@ -76,7 +76,7 @@ def cores_until(terms, hand_over_us, what):
 
 
 def first_limit(terms, hand_over_us):
-    """What more processors do not help against: the turn, or the node."""
+    """Returns the limit that more processors do not raise: that of the turn, or of the node."""
     found = limits(terms, hand_over_us, 1)
     del found["processors"]
     return min(found, key=found.get)

@@ -85,8 +85,8 @@ class LogGpFabric final : public consensus::Fabric {
   void ring_doorbell(ReplicaId) noexcept override {}
   bool connected(ReplicaId) const noexcept override { return true; }
 
-  // What this replica's processor does when events wait: poll() and react.  Called by the world;
-  // none: its processor takes no part.
+  // Runs on this replica's processor when events wait: polls and reacts.  Called by the world.
+  // Empty: the processor takes no part.
   std::function<void()> on_wake;
   // The processor's time: everything it did until now is done.
   Pico processor() const noexcept { return processor_; }

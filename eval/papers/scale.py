@@ -114,7 +114,7 @@ TABLE_3 = "FALCON table 3, "
 
 
 def published():
-    """What the papers state for 3..9 replicas."""
+    """Returns the papers' figures for 3..9 replicas."""
     points = [
         Point("mu, strategy", 3, [(1, "mu", MU)], 1.3, "Mu abstract: median, 64 B"),
         Point("mu, the real core", 3, [(1, "core", MU)], 1.3, "the same"),

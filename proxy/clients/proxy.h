@@ -45,7 +45,7 @@ struct ProxyOptions : ClientOptions {
   ResolverOptions resolver;  // used while this replica leads
 };
 
-// What the proxy needs from its node.
+// The node, as far as the proxy needs it.
 class ProxyHost : public Woken {
  public:
   // The space in the server's backlog of that port.

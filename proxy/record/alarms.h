@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What live checking has found so far: up to where this replica and a majority were equal, and what
-// differed.  A difference that no majority settles ends nothing: from a later log index on the
+// The results of live checking so far: up to where this replica and a majority were equal, and the
+// differences.  A difference that no majority settles ends nothing: from a later log index on the
 // replicas are compared again (verification.h, HashBody::restarts).
 //
 // Threads: one object, one thread.  Pure: no clock, no I/O.

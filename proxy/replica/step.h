@@ -36,7 +36,7 @@ namespace crane::replica {
 
 // --- facts ---------------------------------------------------------------------------------------
 
-// What a replica reports of its server.
+// A replica's report of its server.
 struct ServerReport {
   bool acceptor_only = false;  // it has no server, and votes (VOTES-1)
   Index waits_behind{};        // the last entry of its log when it began

@@ -33,7 +33,7 @@ __all__ = ["CannotRun", "Counter", "Failure", "Group", "Load", "Redis", "Scenari
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 180   # the first start on a machine saves the state of its files
 STOP_SECONDS = 30
-# What a daemon does at its start.
+# The steps of a daemon at its start.
 BACKGROUND = """
 import os, time
 if os.fork():

@@ -3,8 +3,8 @@
 """Kill -9 at every named fault point of taking a checkpoint, packing it and recovering from it.
 
 The group serves all the time, has all replicas again afterwards, takes a verified checkpoint, and
-leaves nothing behind. The names are those of checkpoint/fault_points.h; a new name that this scenario does
-not cover fails it.
+leaves nothing behind. The names are those of checkpoint/fault_points.h; a new name that this
+scenario does not cover fails it.
 """
 import contextlib
 import glob

@@ -91,7 +91,7 @@ class Curve(unittest.TestCase):
 
 
 class Rates(unittest.TestCase):
-    """What latency-load is asked for, of a server whose maximum is 8000/s natively, 3000/s here."""
+    """latency-load's options for a server whose maximum is 8000/s natively and 3000/s here."""
 
     def asked(self, label, native):
         rates, peaks = [], {"native": 8000.0, "n=1": 3000.0}

@@ -56,7 +56,7 @@ struct Admitted {
   bool takes_digests = false;  // the replica has not reached its end
   std::size_t voters = 0;
 };
-// What this node knows about its role; part of the events that need it.
+// This node's knowledge about its role; part of the events that need it.
 struct Reign {
   bool leads = false;
   View view{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica decides about the group's clients: which are accepted, what becomes an entry, what
-// is put into which socket, and what happens to connections when the leader changes.
+// A replica's decisions about the group's clients: which are accepted, which input becomes an
+// entry, which bytes go into which socket, and how connections continue when the leader changes.
 //
 // Two shells run it: the event loop of crane-node (proxy/clients/proxy.h) and the simulator
 // (proxy/sim/node.h):
@@ -96,7 +96,7 @@ struct ServerPort {
   std::deque<ClientSocket> unclaimed;  // accepted by an earlier leader, not proposed
 };
 
-// What the shell knows about a new socket.
+// The shell's knowledge about a new socket.
 struct SocketView {
   VirtualAddress peer{}, local{};
   std::uint32_t slot = kNoTableSlot;  // claimed for the socket, if sockets are shared

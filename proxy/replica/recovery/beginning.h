@@ -34,7 +34,7 @@ constexpr Try try_checkpoint(const BeginRules& rules, Index at, bool distrusted,
   return (rules.may_begin || !rules.restores) && !gone ? Try::kLeftOut : Try::kDistrusted;
 }
 
-// What to do if no checkpoint could be used.
+// The next step if no checkpoint could be used.
 enum class Otherwise : std::uint8_t {
   kLogDecides,     // the log knows whether a checkpoint is needed
   kFromBeginning,  // all inputs are run

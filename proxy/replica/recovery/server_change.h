@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica decides when its server is ended and another one takes over its files, at one
+// A replica's decisions when its server is ended and another one takes over its files, at one
 // place of the log, on all replicas.  The reason is a checkpoint without processes if CRIU refuses
 // the server (restarter.h), another command line or newer files of the machine (upgrade.h), or
 // another build of Crane, which continues from that checkpoint while this node ends (a hand-over).
@@ -57,7 +57,7 @@ struct Place {
   std::uint64_t stamp_ns = 0;
   std::vector<std::byte> facts;  // of consensus (Consensus::group_facts)
 };
-// What continues where the server ends: a build of Crane, or another server.
+// The successor of the ended server: the same one under a build of Crane, or another server.
 struct Next {
   std::string build;
   Upgrade::Server server, before;  // `before`: the one that ends

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica reports about itself, and when: to operators (status.json), and to the other
-// replicas, so that each has the group's verdict (runtime/control/verdict.h).
+// A replica's reports about itself, and when it sends them: to operators (status.json), and to the
+// other replicas, so that each has the group's verdict (runtime/control/verdict.h).
 //
 // Pure.  Threads: the node's one thread.
 

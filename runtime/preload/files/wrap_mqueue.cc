@@ -44,7 +44,7 @@ bool is_empty(mqd_t q) noexcept {
 
 // --- SIGEV_THREAD --------------------------------------------------------------------------------
 
-// What the thread that waits for a notice will run.
+// The function that the thread that waits for a notice will call.
 struct Waiting {
   bool used;
   std::uint32_t notice;

@@ -84,7 +84,7 @@ int host_error_of(int error) noexcept {
   }
 }
 
-// What the functions with _r return in addition to the entry.
+// The results of functions with _r in addition to the entry.
 struct Outcome {
   struct hostent** result;
   int* host_error;

@@ -36,7 +36,7 @@ namespace {
 constexpr int kSilenceMs = 10'000;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-// What happens to the bytes that the receiver gets, counted over all connections.
+// The damage to the bytes that the receiver gets, counted over all connections.
 struct Weather {
   std::uint64_t came = 0;
   std::uint64_t cut_at = kNever;       // the connection ends there

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What crane-ctl checkpoint list and verify find and print.
+// The results and the output of crane-ctl checkpoint list and verify.
 #include "runtime/launcher/ctl/checkpoints.h"
 
 #include "tests/unit/checkpoint/image_harness.h"

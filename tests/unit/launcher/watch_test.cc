@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What crane-ctl top and events make from answers and files.
+// The output of crane-ctl top and events for given answers and files.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What replicas report to each other about themselves, and what is known of a silent one.
+// Replicas' notes about themselves, and a replica's knowledge about a silent one.
 #include "proxy/replica/status/peer_notes.h"
 
 #include <catch2/catch.hpp>
