@@ -57,7 +57,7 @@ class ArchiveReader {
  public:
   // `path` is for messages.
   ArchiveReader(Descriptor fd, std::string path);
-  // The same for decompressed bytes; bytes after the archive's end are not checked.
+  // Reads decompressed bytes from `source`; bytes after the archive's end are not checked.
   ArchiveReader(ByteSource source, std::string path);
   ~ArchiveReader();
   ArchiveReader(const ArchiveReader&) = delete;

@@ -109,7 +109,7 @@ class Server {
   // Errors: kDenied no root privilege; kUnsupported LXC is not installed; kBadArgument; kFull;
   // kExists a container of this name runs; kSystem. REQUIRES: not started before.
   Result<pid_t> start();
-  // The same in two steps, for an event loop: begin() returns at once, and event_fd() becomes
+  // start() in two steps, for an event loop: begin() returns at once, and event_fd() becomes
   // readable when started() has an answer (kBusy: none after `timeout_ms`; -1: wait).
   Outcome begin();
   Result<pid_t> started(int timeout_ms);

@@ -12,7 +12,8 @@
 //   .lock                      held while a process looks for the owners of directories, or makes
 //                              one to unpack or receive in
 //
-// INVARIANT IMAGE-1  A directory with a checkpoint's name is whole and on disk: it got the name in
+// INVARIANT IMAGE-1  A directory with a checkpoint's name is complete and on disk: it got the name
+// in
 //               one rename, after everything was synced.  Nothing in it changes but the marks
 //               `verified` and `differed`.
 // INVARIANT IMAGE-2  A checkpoint is unpacked completely or not at all, and only if every byte was
@@ -187,8 +188,9 @@ class Incoming {
   // `here`: the directory that receives it.
   explicit Incoming(Checkpoints& here) : here_(here) {}
 
-  // The first call, with the manifest's text. kExists: `here` has it already, whole and verified.
-  // kBusy: another process receives it.  Removes the rest of another checkpoint's shipment.
+  // The first call, with the manifest's text. kExists: `here` has it already, complete and
+  // verified. kBusy: another process receives it.  Removes the rest of another checkpoint's
+  // shipment.
   Outcome begin(const std::string& manifest_text);
   // The bytes needed next: a file and an offset.  Empty name: none, call finish().
   struct Wanted {

@@ -65,7 +65,7 @@ def perf_counts(text):
 
 
 def strace_counts(text):
-    """The same of `strace -c`."""
+    """Returns the calls that `strace -c` counted."""
     calls = {}
     for line in text.splitlines():
         words = line.split()

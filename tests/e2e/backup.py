@@ -94,7 +94,7 @@ def refused(scenario, file, status, words, what, *command, home):
 
 
 def damaged_copies(scenario, file):
-    """The same file, once cut short and once with a changed byte."""
+    """Returns two copies of `file`: one is cut short, the other one has a changed byte."""
     bytes_ = file.read_bytes()
     short, changed = scenario.work / "short.tar.zst", scenario.work / "changed.tar.zst"
     short.write_bytes(bytes_[:len(bytes_) * 2 // 3])
@@ -247,7 +247,7 @@ def back_up(scenario, last, file):
 
 
 def changed(file, name, change):
-    """The same archive with other bytes in it, and correct checksums of zstd."""
+    """Writes a copy of an archive with other bytes, but correct checksums of zstd."""
     bytes_ = bytearray(subprocess.run(["zstd", "-dcq", file], stdout=subprocess.PIPE,
                                       check=True).stdout)
     change(bytes_)

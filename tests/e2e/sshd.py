@@ -50,7 +50,7 @@ def log_in(scenario, port, client):
 
 
 def log_in_at_terminal(scenario, port, client):
-    """The same at a pseudo-terminal: its name and modes, and a line that is edited while it
+    """Logs in at a pseudo-terminal: its name and modes, and a line that is edited while it
     arrives."""
     done = ssh(scenario, port, ["-tt"], "tty; stty -a; read line; echo \"it was: $line\"",
                f"type {client}x\x7f\n")

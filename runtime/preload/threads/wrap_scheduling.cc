@@ -100,7 +100,7 @@ int policy_of(const dmt::ThreadScheduling& s) noexcept {
 
 int answer(int error) noexcept { return error == 0 ? 0 : fail(error); }
 
-// The same for the calls about affinity: a negative number names no process there.
+// find() for the calls about affinity, for which a negative number names no process.
 int find_for_affinity(const dmt::Layout& w, pid_t p, bool changes, std::uint16_t& slot) noexcept {
   return p < 0 ? ESRCH : find(w, p, changes, slot);
 }

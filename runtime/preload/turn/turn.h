@@ -93,7 +93,7 @@ class CRANE_HOLDS_TURN Turn {
   CRANE_TURN_UNCHECKED dmt::WakeReason wait(std::uint64_t object,
                                             std::int64_t deadline_ns = dmt::kNoDeadline) noexcept;
 
-  // The same at a soft barrier (rule 13).
+  // wait() at a soft barrier (rule 13).
   CRANE_TURN_UNCHECKED dmt::WakeReason wait_at_soft_barrier(std::uint64_t object,
                                                             std::int64_t deadline_ns) noexcept;
 
