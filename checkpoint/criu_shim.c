@@ -147,7 +147,8 @@ static long ask_limits(pid_t pid, unsigned resource, const struct rlimit64* set,
   return as_libc(result);
 }
 
-// --- what CRIU calls ----------------------------------------------------------------------------
+// --- functions that CRIU calls
+// ----------------------------------------------------------------------------
 
 int prlimit64(pid_t pid, __rlimit_resource_t resource, const struct rlimit64* set,
               struct rlimit64* get) {

@@ -136,7 +136,7 @@ Outcome ServerMonitor::prepare() {
   const std::string log = config_.replica_dir() + "/server.log";
   log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (log_ < 0) return system_error("open server.log");
-  // A link beside server.log, for persons: the server writes runtime.log beside its segment.
+  // A link beside server.log, for the operator: the server writes runtime.log beside its segment.
   const std::string link = config_.replica_dir() + "/" + setup::kRuntimeLog;
   (void)::unlink(link.c_str());
   if (::symlink((segment_.directory() + "/runtime.log").c_str(), link.c_str()) != 0) {

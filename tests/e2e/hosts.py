@@ -221,8 +221,7 @@ def replacing(scenario):
         code, _, error = group.ctl("member", "replace", "1", "1")
         scenario.check(code == 100 and "itself" in error, "no replica replaces itself", error)
         code, _, error = group.ctl("member", "replace", "4", "3")
-        scenario.check(code == 5 and "not a member" in error, "who is no member is not replaced",
-                       error)
+        scenario.check(code == 5 and "not a member" in error, "only a member is replaced", error)
         counted, voters = 0, {0, 1, 2}
         for fresh, leads in ((3, False), (4, True)):
             leader = group.leader()

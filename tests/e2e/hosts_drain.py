@@ -286,7 +286,7 @@ def by_themselves(scenario, network):
         scenario.check(group.wait(number) == 0, "its node ends with status 0")
         code, out, err = group.ctl("replica", "resume", str(number), group.name)
         scenario.check(code == 5 and "no program on this machine starts its node; start" in err,
-                       "nobody can start it: refused", f"{code}: {out}{err}")
+                       "no crane-run can start it: refused", f"{code}: {out}{err}")
         code, out, err = group.ctl("replica", "replace", str(number), group.name)
         scenario.check(code == 5 and "--forget-log" in err, "replace is refused, too",
                        f"{code}: {out}{err}")

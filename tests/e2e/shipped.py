@@ -232,7 +232,8 @@ def nobody_has_any(scenario, group, clients):
                        for i in group.live()), "no checkpoint anywhere: the leader had one taken",
                    repr({i: group.said(i)[-800:] for i in group.live()}))
     scenario.check("as a replica that lost its memory" in group.said(lost),
-                   "nobody has any: it does not take itself for new", group.said(lost)[-2000:])
+                   "no replica has a checkpoint: it does not begin as a new one",
+                   group.said(lost)[-2000:])
     served(clients)
 
 

@@ -28,7 +28,7 @@ struct ServerPort;
 enum class Opening : std::uint8_t {
   kOver,      // CONNECTED is in the log; or a client opened the connection
   kWanted,    // the server has requested it
-  kProposed,  // .. and this replica leads and has proposed CONNECTED
+  kProposed,  // the server has requested it, and this leader has proposed CONNECTED
 };
 
 // The state of a client of a virtual address (client_moves.h).

@@ -118,7 +118,7 @@ class Clients {
 
   // Connections survive their leader on this host.  `slots` outlives the object.
   void share(const ConnectionSlots& slots) noexcept { slots_ = &slots; }
-  // .. or move to the next leader's host.
+  // Connections move to the next leader's host.  `moves` outlives the object.
   void move(ClientMoves& moves) noexcept { moves_ = &moves; }
 
   // --- ports
@@ -179,7 +179,7 @@ class Clients {
   // --- connections that the server opens
   // This replica's server requests a connection.
   void asked(ConnId conn, const Destination& to);
-  // .. and had done so before this replica recovered.
+  // The server had requested the connection before this replica recovered.
   void wait_for_outcome(ConnId conn, const Destination& to);
   // The outcome of Dial: `error`, or a socket.
   void dialed(ConnId conn, int error, ClientSocket socket, const SocketView& seen);

@@ -18,7 +18,7 @@ namespace crane::replica {
 
 struct BeginRules {
   bool restores = false;   // the replica existed before: it begins at a checkpoint
-  bool may_begin = false;  // .. or, if there is none, may begin at the log's beginning
+  bool may_begin = false;  // without a checkpoint it may begin at the log's beginning
   bool skips = false;      // it uses no checkpoint
   bool named = false;      // an operator named the checkpoint
 };

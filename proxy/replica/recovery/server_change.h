@@ -232,7 +232,7 @@ class ServerChange {
   static constexpr std::int64_t kEndNs = 20'000'000'000;
   // How often a server that is about to end is looked at: no event reports that.
   static constexpr std::int64_t kLookNs = 500'000;
-  // .. and a server that ends or is on trial.
+  // How often a server that ends or is on trial is looked at.
   static constexpr std::int64_t kWaitNs = 100 * kLookNs;
   // How long a new server that listens is watched before clients are let in.
   static constexpr std::int64_t kTrialNs = 2'000'000'000;

@@ -75,7 +75,7 @@ class VirtualClock {
   void stop(std::int64_t mono_ns) noexcept;
 
   bool known_ = false;  // a stamp of the group is known
-  bool fresh_ = false;  // .. from a reign that was followed
+  bool fresh_ = false;  // the stamp is from a reign that was followed
   std::int64_t offset_ns_ = 0;
   std::int64_t last_ns_ = 0;
 

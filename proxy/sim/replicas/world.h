@@ -68,8 +68,8 @@ enum class FaultKind : std::uint8_t {
   kSlow,          // a server has no processor for a while
   kStopServer,    // a server is stopped for a while, but not its node
   kTransfer,      // an operator requests another leader
-  kRestart,       // .. a restart of the server on its files
-  kUpgrade,       // .. another version, which half of the time does not listen
+  kRestart,       // an operator requests a restart of the server on its files
+  kUpgrade,       // an operator requests another version; half of them do not listen
   kNoSupervisor,  // crane-run, or a host's agent, is stopped for a while
   kHostLost,      // a host with node, server, agent and directory is lost for a while
   kDiffers,       // a server does something else than the others
@@ -167,7 +167,7 @@ class ReplicaWorld {
   void begins_at(const StoredCheckpoint& one, bool another);
   // The state of a server that has run everything up to this committed entry.
   std::uint64_t hash_at(std::uint64_t index);
-  // .. and after the next entry, from the hash before it.
+  // The hash after the entry `index`, computed from the hash before it.
   std::uint64_t next_hash(std::uint64_t before, std::uint64_t index) const;
   // `dumped`: by CRIU; otherwise it contains the server's files.
   void published(const StoredCheckpoint& one, std::uint64_t relied, bool dumped);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Another replica's checkpoint arrives whole or not at all, whatever happens to the
+// GOAL    Another replica's checkpoint arrives complete or not at all, whatever happens to the
 //         connection or to either side, and only where it can be used (IMAGE-6).
 // METHOD  The sending half in a separate process behind a unix socket, the receiving half in this
 //         one.  The connection between them cuts, flips and counts.  Senders and receivers that

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Connections that the server opens: the request, its outcome, its end.
+// GOAL    A connection that the server opens has one request, one outcome and one end.
 // METHOD  The test holds the turn and pushes the entries of a leader.
 // CHECKS  OUTBOUND-1; the state of a socket while it connects, afterwards, and when connecting has
 //         failed.
