@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A readable log of a world: faults, elections, grants and commits as sentences, runs of equal
-// events in one line; every single operation only on request, or just before a violation.
+// A readable log of a world: faults, elections, grants and commits as sentences, and equal events
+// in one line.  It has every single operation only on request, or just before a violation.
 
 #include <cstdarg>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace crane::consensus::sim {
 
 class Trace {
  public:
-  // Prints nothing if `out` is null.  `all`: every operation, too.
+  // Prints nothing if `out` is null.  If `all`, prints every operation, too.
   Trace(std::FILE* out, bool all, unsigned replicas);
   ~Trace() { end_runs(); }
 

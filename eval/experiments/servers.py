@@ -207,7 +207,7 @@ def said_of(rows, compared):
 
 
 def in_order(rows):
-    """In the matrix' order."""
+    """Returns the rows in the order of the matrix."""
     found = {row["name"]: row for row in rows}
     return [found[kind.name] for kind in all_kinds("") if kind.name in found]
 

@@ -31,8 +31,8 @@ def percentile(values, percent):
 
 
 def table(head, rows, texts=1, text_last=False):
-    """In Markdown; the first `texts` columns are text, the others are figures, maybe without the
-    last one."""
+    """Returns a table in Markdown. The first `texts` columns are text, and the last one if
+    `text_last`; the others are figures."""
     sides = ["---"] * texts + ["---:"] * (len(head) - texts)
     if text_last:
         sides[-1] = "---"

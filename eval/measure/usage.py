@@ -67,7 +67,7 @@ def enter_group(group):
 
 
 def signal_group(group, signo):
-    """To every process that is still in it."""
+    """Sends a signal to every process in the control group."""
     if group:
         with contextlib.suppress(OSError):
             for pid in (group / "cgroup.procs").read_text().split():
@@ -110,7 +110,7 @@ def seconds_of(pids, proc=pathlib.Path("/proc")):
 
 
 class Watch:
-    """From its making on: what measured processes used, and what the machine did beside them."""
+    """Counts, since it was created, the use of measured processes and of the other ones."""
 
     def __init__(self, pids):
         self.seconds, self.ticks = cpu_seconds(pids), sum(map(quiet.ticks_of, pids))

@@ -39,7 +39,7 @@ struct LogGp {
     Pico o = 0;
     Pico L = 0;
     double G = 0;  // ps per byte
-    // Of s bytes, without o: what the wire adds.
+    // Returns the time that the wire adds for s bytes, without o.
     Pico gap(std::uint64_t s) const noexcept {
       return s > 0 ? static_cast<Pico>(G * static_cast<double>(s - 1)) : 0;
     }

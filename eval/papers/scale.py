@@ -30,7 +30,7 @@ OPERATIONS = ("read", "write", "write_inline", "message")
 
 
 def changed(machine, operations=OPERATIONS, **numbers):
-    """With other o, L or G of these operations."""
+    """Returns a copy of `machine` with another o, L or G of these operations."""
     machine = copy.deepcopy(machine)
     for name in operations:
         for place, number in enumerate("oLG"):

@@ -215,7 +215,7 @@ struct Tell {  // may be lost
 struct ProposeCheckpoint {
   ReplicaId taker{};
 };
-// To the operator who requested a checkpoint.
+// Answers the operator who requested a checkpoint.
 struct Answer {
   const char* refused = nullptr;  // the kind of refusal; nullptr: it was requested
   std::string text;

@@ -266,7 +266,7 @@ def other_version(bytes_):
 
 
 def move_away(last, home):
-    """As on another machine: nothing of the group is there, and it gets another directory."""
+    """Moves the group's files away, so that a restore begins as on another machine."""
     h.shutil.rmtree(f"/dev/shm/crane.{last.group.name}", ignore_errors=True)
     if last.dir.exists():
         last.dir.rename(last.dir.with_name(f"away-{last.dir.parent.name}-{last.group.name}"))

@@ -44,7 +44,7 @@ NONE_BY_ITSELF = ["--checkpoint-every", "0"]
 
 
 def named_in_header():
-    """Without those of a state of files, which machine_files_crash_test.cc covers."""
+    """Returns all points except those of a state of files (see machine_files_crash_test.cc)."""
     text = (pathlib.Path(__file__).parents[2] / "checkpoint/fault_points.h").read_text()
     return {name for name in re.findall(r'^    "([a-z.]+)",', text, re.M)
             if not name.startswith("state.")}

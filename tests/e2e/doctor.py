@@ -45,7 +45,7 @@ class Doctor:
 
 
 def in_mounts(*lines):
-    """In a new mount namespace, after a shell has run these lines in it."""
+    """Returns the words that run a command in a new mount namespace, after these shell lines."""
     script = "\n".join(["set -e", *lines, 'exec "$@"'])
     return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
 

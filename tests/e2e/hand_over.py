@@ -75,7 +75,7 @@ def refusals(scenario, group, place, new):
 
 
 def one_host(scenario, new, options):
-    """Under load, then with a lost replica, another leader, and another crane-run."""
+    """Upgrades under load, then with a lost replica, another leader, and another crane-run."""
     port = h.free_port()
     what = " ".join(options) or "memory"
     place = b.installed(scenario, f"place-{len(what)}")

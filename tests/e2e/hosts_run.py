@@ -26,7 +26,7 @@ def program(port):
 
 
 def secret_is_kept(scenario, group, secret):
-    """No other user can read it in files, command lines or environments."""
+    """No other user can read the secret in files, command lines or environments."""
     modes = group.files()
     scenario.check(len([p for p, _ in modes if p.endswith("/secret")]) == HOSTS
                    and all(m & 0o077 == 0 for _, m in modes),
@@ -131,7 +131,7 @@ def is_back(group, number, before, what):
 
 
 def recovers_from_another(scenario, group, ctl, lost):
-    """Its own checkpoints are gone as well; another replica has one."""
+    """A lost replica without its own checkpoints recovers from another replica's."""
     def run(*words):
         return subprocess.run([*ctl, *words], capture_output=True, timeout=60, check=False)
 

@@ -74,7 +74,7 @@ def fences(scenario, group):
 
 
 def no_fence(scenario, group, number):
-    """Access flags, on a device that is not listed."""
+    """A node refuses access flags as the fence on a device that is not listed."""
     flags = {"fence": "flags", "fence_flags_devices": ["mlx5"]}
     group.start(number, config=group.write("flags.toml", group=flags))
     status, said = group.wait(number), group.said(number)[group.begins[number]:]
@@ -86,7 +86,7 @@ def no_fence(scenario, group, number):
 
 
 def no_huge_pages(scenario, group, number):
-    """Required, in a process that cannot get any."""
+    """A node that requires huge pages and cannot get them ends."""
     group.prefix = lambda i: ["python3", "-c", WITHOUT_HUGE_PAGES]
     group.start(number, config=group.write("pages.toml", group={"huge_pages": "require"}))
     status, said = group.wait(number), group.said(number)[group.begins[number]:]

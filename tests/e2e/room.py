@@ -63,7 +63,7 @@ def server_pids(group):
 
 
 class SmallMemory(h.Group):
-    """In a new mount namespace, where /dev/shm has this many megabytes."""
+    """A group in a new mount namespace, where /dev/shm has this many megabytes."""
 
     def __init__(self, scenario, program, megabytes, **more):
         super().__init__(scenario, program, **more)

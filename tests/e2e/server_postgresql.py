@@ -95,7 +95,7 @@ class Postgres(m.Server):
         return requests + SELECTS * requests + self.fewer(requests)
 
     def fewer(self, requests):
-        """For new connections; pgbench needs at least one for each client."""
+        """Returns the number of new connections; pgbench needs at least one for each client."""
         return max(requests // 4, m.CLIENTS)
 
     def transactions(self, what, requests, *words):

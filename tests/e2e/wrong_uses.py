@@ -102,7 +102,7 @@ def branch_counter(uses):
 
 
 def without_root(uses):
-    """As an unprivileged user, with the programs copied to where that user may read them."""
+    """Runs wrong uses as an unprivileged user, with copies of the programs that it may read."""
     there = uses.scenario.work / "bin"
     there.mkdir()
     for name in ("crane-run", "crane-node", "libcrane.so"):

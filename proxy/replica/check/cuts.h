@@ -209,7 +209,7 @@ class Cuts {
   proxy::Alarms alarms_;
 };
 
-// At least 1.
+// Returns the number of voters, at least 1.
 std::size_t voters_of(std::span<const consensus::MemberStatus> members);
 
 }  // namespace crane::replica

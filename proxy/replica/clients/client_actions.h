@@ -54,7 +54,7 @@ struct EndDial {
   ConnId conn{};
 };
 
-// In the host's connection table (ConnectionSlots).
+// Writes to the host's connection table (ConnectionSlots).
 struct SetPut {
   std::uint32_t slot = 0;
   std::uint64_t put = 0;

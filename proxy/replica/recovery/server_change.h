@@ -137,7 +137,7 @@ using Event = std::variant<Tick, Asked, Committed, Admitted, EndedAtTurn, Gone, 
 
 // --- actions
 
-// To the operator.
+// Answers the operator's request.
 struct Answer {
   const char* refusal = nullptr;  // nullptr: the server ends at entry `index`
   Index index{};
