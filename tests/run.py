@@ -123,7 +123,7 @@ def set_lane(filler):
 
 
 def run(command, limit, env=None):
-    """(status or None on time-out, output). Kills the whole process group at the end."""
+    """Returns (status or None on time-out, output). Kills the whole process group at the end."""
     limit *= FILLERS_WAIT if fills() else 1
     with tempfile.TemporaryFile("w+", errors="replace") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT,

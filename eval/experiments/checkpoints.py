@@ -102,7 +102,7 @@ def recover(group, number):
 
 @contextlib.contextmanager
 def warm_group(place, kind):
-    """(group, server, its two followers); at the end all three must be equal."""
+    """Yields (group, server, its two followers); at the end all three must be equal."""
     _, server = prepared_server(place, kind)
     try:
         with h.Group(place, server.command, port=server.port, options=server.options) as group:

@@ -155,7 +155,7 @@ def steady_group(place, fabric):
 
 
 def light_load(group, end):
-    """(answers, broken runs)"""
+    """Returns (answers, broken runs)"""
     with counting(group, 1) as clients:
         time.sleep(max(end - time.monotonic(), 0))
     return clients[0].answers, 0

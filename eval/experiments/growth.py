@@ -130,7 +130,7 @@ def one_point(place, name, label, threads, clients, options):
 
 
 def points(options):
-    """[(threads, clients)]: a cross through BASE, or all pairs."""
+    """Returns [(threads, clients)]: a cross through BASE, or all pairs."""
     if options.grid:
         return [(t, c) for t in options.threads for c in options.clients]
     return list(dict.fromkeys([(t, BASE[1]) for t in options.threads]
@@ -161,8 +161,8 @@ COLUMNS = (("turns", "turns"), ("server_wakeups", "wake-ups, server"),
 
 
 def medians(rows):
-    """[(server, configuration, threads, clients, its rows, {figure: median})], in the order of
-    CONFIGURATIONS at each point."""
+    """Returns [(server, configuration, threads, clients, its rows, {figure: median})], in the order
+    of CONFIGURATIONS at each point."""
     found = {}
     for row in rows:
         point = (row["server"], row["threads"], row["clients"],
@@ -187,7 +187,8 @@ def table(rows):
 
 
 def models_of(rows, bench):
-    """[(server, Terms, {how: us}, measured rate)] at BASE; needs the native server's figures."""
+    """Returns [(server, Terms, {how: us}, measured rate)] at BASE; needs the native server's
+    figures."""
     at_base = {(server, label): figures for server, label, threads, clients, _, figures
                in medians(rows) if (threads, clients) == BASE}
     turn_ns = next(row["ns"] for row in bench if row["case"] == model.ONE_TURN)

@@ -150,7 +150,7 @@ def text(rows, x):
 
 
 def curve(runs):
-    """[(1 / part of the requests above, ms)] of all runs' bins put together."""
+    """Returns [(1 / part of the requests above, ms)] of all runs' bins put together."""
     bins = {}
     for run in runs:
         for upper, count in run["latency"]["bins"]:

@@ -115,7 +115,7 @@ def asked(server, options):
 
 
 def speed(x, kind, log):
-    """(runs, {configuration: [reason]} of those that did not run)."""
+    """Returns (runs, {configuration: [reason]} of those that did not run)."""
     failed = {}
     chosen = {label: CONFIGURATIONS[label] for label in labels(x.options.configurations)}
     with ground.prepared(kind.native_directories, kind.native_users):

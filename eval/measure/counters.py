@@ -25,7 +25,7 @@ SHORTER = {"perf": 4, "strace": 20}   # the second load is the first one divided
 # --- context switches -----------------------------------------------------------------------------
 
 def switches_in(text):
-    """(voluntary, involuntary) of the text of a thread's /proc status."""
+    """Returns (voluntary, involuntary) of the text of a thread's /proc status."""
     found = dict(re.findall(r"^(\w*voluntary_ctxt_switches):\s+(\d+)$", text, re.M))
     return (int(found.get("voluntary_ctxt_switches", 0)),
             int(found.get("nonvoluntary_ctxt_switches", 0)))
@@ -42,7 +42,7 @@ def switches_of(pids):
 
 
 def switches_between(before, after):
-    """(voluntary, involuntary, threads that ended and took their last ones along)."""
+    """Returns (voluntary, involuntary, threads that ended and took their last ones along)."""
     sums = [sum(after[task][kind] - before.get(task, (0, 0))[kind] for task in after)
             for kind in (0, 1)]
     return (*sums, sum(task not in after for task in before))
@@ -57,7 +57,7 @@ def events_in(text):
 
 
 def perf_counts(text):
-    """(system calls, those that copy), or None: nothing was counted."""
+    """Returns (system calls, those that copy), or None: nothing was counted."""
     counts = events_in(text)
     if ALL_CALLS not in counts:
         return None
@@ -161,7 +161,8 @@ def statuses_of(pid):
 
 
 def counter():
-    """(Perf or Strace, reason): what can count system calls here; (None, reason) if none can."""
+    """Returns (Perf or Strace, reason) for the tool that can count system calls here, or (None,
+    reason)."""
     reasons = []
     for kind, command in ((Perf, ["perf", "stat", "-x,", "-e", EVENTS, "--", "true"]),
                           (Strace, ["strace", "-c", "-f", "true"])):

@@ -15,7 +15,7 @@ JUDGED = ("native", "n=1", "n=3")   # classic admission is measured only for its
 
 
 def relative_spread(values):
-    """(highest - lowest) / median; 0 for fewer than two."""
+    """Returns (highest - lowest) / median; 0 for fewer than two."""
     middle = statistics.median(values) if values else 0
     return (max(values) - min(values)) / middle if middle and len(values) > 1 else 0.0
 

@@ -109,8 +109,8 @@ class Session(Rows):
         return True
 
     def rounds(self, *axes):
-        """(repeat, a value of each axis): every second repeat takes the last axis backwards, so
-        that no setting is always the first."""
+        """Yields (repeat, a value of each axis): every second repeat takes the last axis backwards,
+        so that no setting is always the first."""
         def pairs(left, backwards):
             if not left:
                 yield ()
@@ -148,8 +148,8 @@ def earlier_rows(file, keep):
 
 
 def tried(make, causes, name):
-    """(what make() returned, ""), once more if it fails; (None, the second reason). Every failure
-    is shown, none is measured."""
+    """Calls make(), and once more if it fails. Returns (its result, "") or (None, the second
+    reason). Every failure is shown, none is measured."""
     for _ in range(2):
         try:
             return make(), ""

@@ -43,7 +43,8 @@ def all_kinds(only=""):
 
 
 def prepared_server(place, kind):
-    """(its directory, the server); a directory that a failed start left is removed first."""
+    """Returns (its directory, the server); a directory that a failed start left is removed
+    first."""
     left = place.work / kind.name.replace(" ", "-").replace("/", "-")
     shutil.rmtree(left, ignore_errors=True)
     work = m.place_of(place, kind)
@@ -219,7 +220,7 @@ def bench_turn(out, turns, *more):
 # --- loads ----------------------------------------------------------------------------------------
 
 def redis_benchmark(port, clients, requests, tests, *more, address="127.0.0.1", prefix=()):
-    """[{test, rate, p50_ms, p99_ms}], a row for each of `tests`."""
+    """Returns [{test, rate, p50_ms, p99_ms}], a row for each of `tests`."""
     done = subprocess.run([*prefix, "redis-benchmark", "-h", address, "-p", str(port),
                            "-n", str(requests), "-c", str(clients), "-t", tests, "--csv", *more],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)

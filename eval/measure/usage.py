@@ -117,8 +117,8 @@ class Watch:
         self.before = quiet.take()
 
     def report(self, pids):
-        """(processor time in seconds, Report). This process and what it started are measured,
-        too: it is the load's parent."""
+        """Returns (processor time in seconds, Report). This process and what it started are
+        measured, too: it is the load's parent."""
         after = quiet.take()
         used = cpu_seconds(pids) - self.seconds
         hidden = used * quiet.TICK - (sum(map(quiet.ticks_of, pids)) - self.ticks)

@@ -44,8 +44,8 @@ class Terms:
 
 
 def split(server_us, share, turns, turn_ns):
-    """(inside, outside) of the server's time: by the share of its samples in libcrane.so, or, when
-    there are none (None), by bench-turn's time of a turn: then inside is a lower bound."""
+    """Returns (inside, outside) of the server's time: by the share of its samples in libcrane.so,
+    or, when there are none (None), by bench-turn's time of a turn: then inside is a lower bound."""
     inside = server_us * share if share is not None else min(server_us, turns * turn_ns / 1000)
     return inside, server_us - inside
 
@@ -58,7 +58,7 @@ def limits(terms, hand_over_us, cores):
 
 
 def rate(terms, hand_over_us, cores):
-    """(requests/s, what limits them)"""
+    """Returns (requests/s, the limiting part)."""
     found = limits(terms, hand_over_us, cores)
     least = min(found, key=found.get)
     return found[least], least

@@ -102,7 +102,7 @@ def stored(replicas):
 
 
 def formulas():
-    """[(Point, closed bound)] of the same machine."""
+    """Returns [(Point, closed bound)] of the same machine."""
     return [(rule, n, bound) for n in SIZES[:4]
             for rule, bound in (("dare", "write_bound"), ("dare_read", "read_bound"))]
 
@@ -157,7 +157,7 @@ class Model:
         self.program, self.known = program, {}
 
     def ask(self, questions):
-        """[us] of [(rule, replicas, machine, bytes)]"""
+        """Returns [us] of [(rule, replicas, machine, bytes)]"""
         new = [{"rule": r, "replicas": n, "machine": m, "bytes": b} for r, n, m, b in questions]
         done = subprocess.run([str(self.program)], input=json.dumps(new), text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -166,7 +166,7 @@ class Model:
         return json.loads(done.stdout)
 
     def points(self, some):
-        """[(point, us)]"""
+        """Returns [(point, us)]"""
         answers = iter(self.ask([(rule, p.replicas, machine, p.bytes)
                                  for p in some for _, rule, machine in p.terms]))
         return [(p, p.plus + sum(factor * next(answers) for factor, *_ in p.terms)) for p in some]

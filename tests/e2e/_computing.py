@@ -336,7 +336,7 @@ def stops(server, how):
 
 
 def run_beside(work, light):
-    """(the result of work(), the number of light() answers meanwhile)"""
+    """Returns (the result of work(), the number of light() answers meanwhile)"""
     said, answers = [], 0
     thread = threading.Thread(target=lambda: said.append(work()))
     thread.start()

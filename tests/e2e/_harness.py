@@ -79,7 +79,7 @@ def can_contain():
 # --- processes ----------------------------------------------------------------------------------
 
 def process_stat(pid):
-    """(parent, user ticks + system ticks, state) of a process, or None."""
+    """Returns (parent, user ticks + system ticks, state) of a process, or None."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -334,7 +334,7 @@ class Group:
         return is_near(self.statuses(range(self.replicas)), entries)
 
     def verdict(self):
-        """(exit status, crane-ctl status -o json)."""
+        """Returns (exit status, crane-ctl status -o json)."""
         status, text = ctl(self.scenario, "--dir", str(self.home), "status", self.name, "-o",
                            "json")
         return status, json.loads(text)
@@ -465,7 +465,7 @@ class Group:
         return False
 
     def diff(self, *options, recordings=None):
-        """(status, text) of crane-diff over the group's recordings."""
+        """Returns (status, text) of crane-diff over the group's recordings."""
         suffix = "schedule" if "--schedule" in options else "out"
         paths = [str(self.record / f"replica-{n}.{suffix}") for n in recordings] if recordings \
             else [str(self.record)]
@@ -476,7 +476,7 @@ class Group:
 
 
 def ctl(scenario, *words):
-    """(status, text) of crane-ctl."""
+    """Returns (status, text) of crane-ctl."""
     done = subprocess.run([str(scenario.out / "crane-ctl"), *words], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=60)
     return done.returncode, done.stdout

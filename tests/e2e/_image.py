@@ -29,7 +29,7 @@ class Store:
         self.place = scenario.work / "images"
 
     def buildah(self, *words, seconds=300):
-        """(status, output)."""
+        """Returns (status, output)."""
         done = subprocess.run(["buildah", "--root", str(self.place / "root"), "--runroot",
                                str(self.place / "run"), "--storage-driver", "vfs",
                                *map(str, words)], stdout=subprocess.PIPE,

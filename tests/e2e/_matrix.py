@@ -64,7 +64,7 @@ class Server:
         return True
 
     def load(self, requests):
-        """[(what, per second, p50 ms, p99 ms)]; raises h.Failure if an answer is wrong."""
+        """Returns [(what, per second, p50 ms, p99 ms)]; raises h.Failure if an answer is wrong."""
         raise NotImplementedError
 
     def requests_made(self, requests, rows):

@@ -288,7 +288,8 @@ def body(scenario):
 # --- the table ----------------------------------------------------------------------------------
 
 def told(rows, what):
-    """[(name, starts, recoveries, differed, seconds)] per value of a journal key, and for all."""
+    """Yields (name, starts, recoveries, differed, seconds) per value of a journal key, and for
+    all."""
     for name in [*dict.fromkeys(r[what] for r in rows), None]:
         some = [r for r in rows if name in (None, r[what])]
         yield (name or "all", len(some), sum(r["recoveries"] for r in some),

@@ -384,7 +384,7 @@ class Crowd:
         return [wait for client in self.clients for wait in client.all_waits()]
 
     def wrong(self):
-        """[(when, what)]; a client with a list of problems gives up at the first one."""
+        """Returns [(when, what)]; a client with a list of problems gives up at the first one."""
         said = [one for client in self.clients for one in client.wrong]
         now = time.monotonic()
         return sorted(said + [(now, f"{client.client}: {problem}") for client in self.clients

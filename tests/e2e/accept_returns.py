@@ -50,7 +50,8 @@ def committed(group):
 
 
 def lose_one(group):
-    """(seconds until three of three, clients' throughput meanwhile as a share of that before)."""
+    """Returns (seconds until three of three, clients' throughput meanwhile as a share of that
+    before)."""
     first, began = committed(group), time.monotonic()
     time.sleep(BEFORE)   # the measurement itself
     second, at = committed(group), time.monotonic()

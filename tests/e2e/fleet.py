@@ -22,7 +22,7 @@ KUSTOMIZED = ("base", "privileged", "rdma")
 
 
 def run(*words, seconds=120, **more):
-    """(status, output)."""
+    """Returns (status, output)."""
     done = subprocess.run([str(w) for w in words], stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.STDOUT, timeout=seconds, **more)
     return done.returncode, done.stdout

@@ -47,7 +47,7 @@ class Apart(Remote):
         return f"mount --bind {self.own(number)} {self.state}"
 
     def ctl(self, number, *words):
-        """(status, text) of crane-ctl on a host."""
+        """Returns (status, text) of crane-ctl on a host."""
         command = " ".join([str(self.out / "crane-ctl"), "--dir", str(self.state), *words])
         done = subprocess.run([*self.network.enter(number), "sh", "-c",
                                f"{self.mount(number)}; exec {command}"],

@@ -136,7 +136,7 @@ class Sshds:
         self.servers[number].wait(10)
 
     def inside(self, number):
-        """(pid, name) of the processes on a host, without the listening sshd."""
+        """Returns (pid, name) of the processes on a host, without the listening sshd."""
         found = []
         pids = subprocess.run(["ip", "netns", "pids", self.network.names[number]],
                               stdout=subprocess.PIPE, text=True, timeout=20).stdout.split()

@@ -434,7 +434,7 @@ class Sums:
 
 @contextlib.contextmanager
 def places(scenario, kind, port):
-    """(network, group, the addresses that clients use) of an epoch."""
+    """Yields (network, group, the addresses that clients use) of an epoch."""
     program = h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0")
     if kind == "shared":
         with OneHost(scenario, program, port=port) as group:

@@ -48,7 +48,7 @@ def nginx_configuration(work, port):
 
 
 def servers(work):
-    """(name, port, command under crane-run, what a native start adds)."""
+    """Returns (name, port, command under crane-run, what a native start adds)."""
     ports = [h.free_port() for _ in range(3)]
     conf = nginx_configuration(work, ports[2])
     return [("redis-server", ports[0], h.redis_program(ports[0]), []),
@@ -103,7 +103,7 @@ def identities(root, name):
 
 
 def as_stranger(look, things):
-    """[look(thing), ...] joined, computed by a user without rights."""
+    """Returns [look(thing), ...] joined, computed by a user without rights."""
     there, here = os.pipe()
     child = os.fork()
     if child == 0:
@@ -122,7 +122,8 @@ def as_stranger(look, things):
 
 
 def answered(name):
-    """[name] if an abstract socket of a container's monitor answers a request for its state."""
+    """Returns [name] if an abstract socket of a container's monitor answers a request for its
+    state."""
     get_state = struct.pack("iiP", 3, 0, 0)
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(10)
@@ -136,7 +137,7 @@ def answered(name):
 
 
 def reached(top):
-    """[(path, access)]: what this process can do with the files below, by access(2)."""
+    """Returns [(path, access)]: what this process can do with the files below, by access(2)."""
     found = []
     for directory, names, files in os.walk(top, followlinks=False):
         if os.access(directory, os.W_OK):

@@ -26,7 +26,7 @@ INSTALL_SECONDS = 400
 
 
 def blocks():
-    """(commands, lines that the document shows) in order."""
+    """Returns (commands, lines that the document shows) in order."""
     section = DOCUMENT.read_text().split(f"\n## {SECTION}\n")[1].split("\n## ")[0]
     found = []
     for kind, text in re.findall(r"^```(sh|text)\n(.*?)^```$", section, re.M | re.S):

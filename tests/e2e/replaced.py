@@ -160,7 +160,7 @@ def restore(scenario, group, load, number):
 
 
 def wrong_uses(scenario, group, name):
-    """(words, exit status, message)"""
+    """Returns (words, exit status, message)"""
     g = group.name
     spare = next(n for n in range(4) if n not in roles(group))
     member = group.leader()

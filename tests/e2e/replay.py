@@ -21,7 +21,7 @@ DATA = 4   # EntryType::kData
 
 
 def replay(scenario, record, *options):
-    """(status, its JSON output or None, text)"""
+    """Returns (status, its JSON output or None, text)"""
     done = subprocess.run([str(scenario.out / "crane-replay"), str(record), "-o", "json", *options],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300,
                           stdin=subprocess.DEVNULL, errors="replace", check=False)
@@ -60,7 +60,7 @@ def crc32c(data):
 
 
 def records(data):
-    """(place, kind, number, body) of each."""
+    """Yields (place, kind, number, body) of each."""
     at = 32
     while at + 24 <= len(data):
         _, size, kind, number = struct.unpack_from("<IIQQ", data, at)

@@ -46,7 +46,7 @@ def hashes_of(scenario, names):
 
 
 def recorded():
-    """(version, {program: "<turns> <hash>"})"""
+    """Returns (version, {program: "<turns> <hash>"})"""
     lines = RECORD.read_text().splitlines()
     rows = (line.split(" ", 1) for line in lines[1:] if line)
     return int(lines[0].removeprefix("schedule version ")), dict(rows)

@@ -111,7 +111,7 @@ def recovers(scenario, group, number, what):
 
 
 def fetched(said):
-    """(entry, replica, megabytes, milliseconds) of each checkpoint that a node reports as
+    """Returns (entry, replica, megabytes, milliseconds) of each checkpoint that a node reports as
     fetched."""
     return [(int(e), int(r), float(m), int(t)) for e, r, m, t in re.findall(
         r"fetched the checkpoint at entry (\d+) from replica (\d+): ([\d.]+) MB in (\d+) ms",

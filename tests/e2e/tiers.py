@@ -36,7 +36,7 @@ finally:
 
 
 def asked(port):
-    """(number, what the server saw at its start), or None."""
+    """Returns (number, what the server saw at its start), or None."""
     with contextlib.suppress(OSError, ValueError):
         return json.loads(h.http(port, b"?", 10))
     return None
