@@ -439,9 +439,9 @@ class Runner:
                 status, got, errors = self.standard_output(command)
                 text = got if text is None else text
                 hashes += re.findall(r"^schedule .*$", errors, re.M)
-                said = len(re.findall(f"^crane: .*{say.get('says', '')}", errors, re.M))
-                if "says" in say and not 1 <= said <= SAID_MOST:
-                    return f"{name}: {said} lines of the log match `says`", command, errors
+                times = len(re.findall(f"^crane: .*{say.get('says', '')}", errors, re.M))
+                if "says" in say and not 1 <= times <= SAID_MOST:
+                    return f"{name}: {times} lines of the log match `says`", command, errors
                 if status != wanted or got != text:
                     return (f"{name} ({describe(status)}, wanted {wanted})", command,
                             f"--- standard output\n{got}--- wanted\n{text}"

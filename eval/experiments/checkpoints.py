@@ -59,11 +59,11 @@ class Continuous(taking.Worker):
 def checkpoint(group, number):
     """One more checkpoint of replica `number`, as its node reports it, ms and bytes."""
     taking.checkpoint(group, number)
-    said = group.status(number)["checkpoint"]
-    found = {name: said[f"{name}_us"] / 1000 for name in ("prepare", "rest", "held", "pack")}
-    found.update({name: us / 1000 for name, us in said["phases_us"].items()
+    fields = group.status(number)["checkpoint"]
+    found = {name: fields[f"{name}_us"] / 1000 for name in ("prepare", "rest", "held", "pack")}
+    found.update({name: us / 1000 for name, us in fields["phases_us"].items()
                   if us is not None})
-    name = f"{said['last']:012}"
+    name = f"{fields['last']:012}"
     kept = next((group.dir / f"r{number}" / "checkpoints").glob(f"*.{name}"))
     found["bytes"] = sum(p.stat().st_size for p in kept.iterdir())
     files = json.loads((kept / "manifest.json").read_text())["files"]
@@ -194,15 +194,15 @@ def clients_table(rows):
             "p99 / quiet p99", "errors"]
     lines = []
     for row in (row for row in rows if "latency" in row):
-        said = row["latency"]
+        part = row["latency"]
         for what in ("quiet", "checkpoint", "return"):
-            one = said[what]
+            one = part[what]
             if one["requests"]:
-                lines.append([f"{row['name']}, {said['rate']}/s", what, one["requests"],
+                lines.append([f"{row['name']}, {part['rate']}/s", what, one["requests"],
                               f"{one['p50_ms']:.2f}", f"{one['p99_ms']:.2f}",
                               f"{one['worst_ms']:.1f}",
-                              f"{one['p99_ms'] / said['quiet']['p99_ms']:.2f}",
-                              len(said["errors"])])
+                              f"{one['p99_ms'] / part['quiet']['p99_ms']:.2f}",
+                              len(part["errors"])])
     return tables.table(head, lines, 2) if lines else ""
 
 

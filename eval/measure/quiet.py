@@ -212,7 +212,7 @@ def judge(before, after, roots=(), limits=Limits(), running=True, hidden=0):
 
 def wait(seconds, window=5, limits=Limits(), look=take, pause=time.sleep, say=print):
     """Measures windows of time until one is quiet or `seconds` are over. Returns its Report."""
-    before, left, told = look(), seconds, False
+    before, left, shown = look(), seconds, False
     while True:
         pause(window)
         after = look()
@@ -220,9 +220,9 @@ def wait(seconds, window=5, limits=Limits(), look=take, pause=time.sleep, say=pr
         left -= window
         if report.quiet or left <= 0:
             return report
-        if not told:
+        if not shown:
             say(f"the machine is {report.text()}\nwaiting up to {left} s more for it to be quiet")
-            told = True
+            shown = True
         before = after
 
 

@@ -182,8 +182,8 @@ class RawLog:
 
 def run_text(name, rates, report):
     """A line about one measured run: {what: rate}, and how quiet the machine was."""
-    told = ", ".join(f"{what} {rate:.{1 if rate < 100 else 0}f}/s" for what, rate in rates)
-    return f"  . {name}: {told}; the machine: {quiet.Report(**report).text()}"
+    text = ", ".join(f"{what} {rate:.{1 if rate < 100 else 0}f}/s" for what, rate in rates)
+    return f"  . {name}: {text}; the machine: {quiet.Report(**report).text()}"
 
 
 def commit():

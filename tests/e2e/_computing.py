@@ -286,8 +286,8 @@ class Postgres(Database):
 
     def stopped(self, how):
         if how == "statement_timeout":
-            said = self.refused("set statement_timeout = '1s'", self.query(self.long))
-            return "canceling statement due to statement timeout" in said
+            error = self.refused("set statement_timeout = '1s'", self.query(self.long))
+            return "canceling statement due to statement timeout" in error
         cancel = ("select count(pg_cancel_backend(pid)) from pg_stat_activity where query like "
                   "'do $$%' and pid <> pg_backend_pid()")
         return ("canceling statement due to user request" in

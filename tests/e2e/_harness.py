@@ -341,8 +341,8 @@ class Group:
 
     def may_lose_one(self):
         """crane-ctl status reports that all is well and that a loss now is survived at once."""
-        status, said = self.verdict()
-        return status == 0 and said["health"] == "well" and (said["may_lose"] or 0) >= 1
+        status, answer = self.verdict()
+        return status == 0 and answer["health"] == "well" and (answer["may_lose"] or 0) >= 1
 
     def brief(self):
         kept = ("role", "view", "last", "commit", "applied", "clock", "schedule_hash",

@@ -138,9 +138,9 @@ def on_hosts(scenario):
         h.wait_until(lambda: all(s and s["checkpoint"]["restored_at"] > 0 and s["server_pid"]
                                  for n, s in group.statuses().items() if n in pair),
                      120, "both restart from a checkpoint that they fetch")
-        said = [group.said(n)[group.begins[n]:] for n in pair]
-        scenario.check(all("it votes, and restarts" in text for text in said),
-                       "on hosts: both voted without a server", said)
+        logs = [group.said(n)[group.begins[n]:] for n in pair]
+        scenario.check(all("it votes, and restarts" in text for text in logs),
+                       "on hosts: both voted without a server", logs)
         client = h.Redis(port, 60, group.addresses[leader])
         got = client("GET", "filler 0")
         scenario.check(got == VALUE.encode(), "on hosts: the values are there", repr(got)[:200])

@@ -154,9 +154,9 @@ def changed(scenario, four):
             scenario.check(True, f"redis at {bind}: open to all: {open_to_all}")
         client.close()
         for bind, open_to_all in (("0.0.0.0", True), ("127.0.0.1", False)):
-            rc, said = h.ctl(scenario, "--dir", str(group.home), "upgrade", group.name, "--yes",
-                             "--", *program, "--bind", bind)
-            scenario.check(rc == 0, f"an upgrade to a server bound to {bind}", said)
+            rc, output = h.ctl(scenario, "--dir", str(group.home), "upgrade", group.name, "--yes",
+                               "--", *program, "--bind", bind)
+            scenario.check(rc == 0, f"an upgrade to a server bound to {bind}", output)
             h.wait_until(lambda: reached(four, port) == open_to_all, 30,
                          f"upgraded, {bind}: reached from outside: {open_to_all}")
             scenario.check(reached("127.0.0.1", port), f"upgraded, {bind}: reached by loopback")

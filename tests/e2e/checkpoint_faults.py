@@ -233,9 +233,9 @@ def killed_servers(scenario):
                 group.signal_server(number, signal.SIGKILL)
 
                 def back(number=number, before=before):
-                    state, said = group.replica(number), group.status(number)
-                    return state["node_pid"] not in (before, None) and said \
-                        and said["server_pid"]
+                    state, status = group.replica(number), group.status(number)
+                    return state["node_pid"] not in (before, None) and status \
+                        and status["server_pid"]
                 h.wait_until(back, 40, f"replica {number} is back")   # CRIU's limit is 60 s
                 asking.join(60)
     scenario.check(True, "20 servers killed in dumps: all are back")

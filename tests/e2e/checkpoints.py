@@ -41,8 +41,8 @@ def checkpoint(group, number):
     status, text = control(group, "checkpoint", "now", group.name, "--replica", str(number))
     if status != 0:
         raise h.Failure(f"crane-ctl checkpoint now: {status}: {text}")
-    said = group.status(number)["checkpoint"]
-    return {what: said[f"{what}_us"] / 1000 for what in ("rest", "held", "pack")}
+    fields = group.status(number)["checkpoint"]
+    return {what: fields[f"{what}_us"] / 1000 for what in ("rest", "held", "pack")}
 
 
 def recover(group, number, seconds=30):

@@ -57,12 +57,12 @@ def crash_by(scenario, word, what):
 
 
 def body(scenario):
-    said = crash_by(scenario, b"crash", "in its own code")
-    scenario.check("inside libcrane.so" not in said, "libcrane.so is not mentioned", said)
-    said = crash_by(scenario, b"call", "below a call")
-    place = re.search(r"inside libcrane\.so: signal 11 for address 0x0+[0-9a-f]{2}, at \+0x", said)
-    scenario.check(place is not None, "its place in libcrane.so is named", said)
-    home = pathlib.Path(re.search(r"its log: (\S+)/server\.log", said)[1])
+    log = crash_by(scenario, b"crash", "in its own code")
+    scenario.check("inside libcrane.so" not in log, "libcrane.so is not mentioned", log)
+    log = crash_by(scenario, b"call", "below a call")
+    place = re.search(r"inside libcrane\.so: signal 11 for address 0x0+[0-9a-f]{2}, at \+0x", log)
+    scenario.check(place is not None, "its place in libcrane.so is named", log)
+    home = pathlib.Path(re.search(r"its log: (\S+)/server\.log", log)[1])
     runtime = home / "runtime.log"
     scenario.check(runtime.is_file() and not runtime.is_symlink()
                    and "fault inside libcrane.so" in runtime.read_text(),

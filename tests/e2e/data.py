@@ -29,8 +29,8 @@ def equal_on_all(scenario, last, what):
 
 
 def says(scenario, last, words, what):
-    said = last.log()
-    scenario.check(all(word in said for word in words), what, f"not {words} in:\n{said[-3000:]}")
+    log = last.log()
+    scenario.check(all(word in log for word in words), what, f"not {words} in:\n{log[-3000:]}")
 
 
 def in_memory(scenario, kind):

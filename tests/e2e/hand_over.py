@@ -25,8 +25,8 @@ NEXT = str(int(THIS) + 1)
 
 def schedules(group):
     """{replica: its build's version of the schedule}"""
-    said = {n: s["build"]["versions"] for n, s in group.statuses().items() if s}
-    return {n: text.split("schedule ")[1].split(",")[0] for n, text in said.items()}
+    found = {n: s["build"]["versions"] for n, s in group.statuses().items() if s}
+    return {n: text.split("schedule ")[1].split(",")[0] for n, text in found.items()}
 
 
 def put(source, place, *names):
@@ -130,8 +130,8 @@ def one_away(scenario, new):
 
 def attempts(group):
     """How often each replica was started without success."""
-    said = [group.dir / f"r{n}" / "returning.json" for n in range(3)]
-    return [json.loads(one.read_text())["attempts"] for one in said if one.exists()]
+    files = [group.dir / f"r{n}" / "returning.json" for n in range(3)]
+    return [json.loads(one.read_text())["attempts"] for one in files if one.exists()]
 
 
 def does_not_come_up(scenario, old, new):

@@ -17,8 +17,8 @@ from hosts_drain import HOSTS, Apart, run
 
 def builds(group):
     """{replica: (commit, digest of its server's libcrane.so)}"""
-    said = {n: s["build"] for n, s in group.statuses().items() if s}
-    return {n: (one["commit"], one["libcrane"]) for n, one in said.items()}
+    found = {n: s["build"] for n, s in group.statuses().items() if s}
+    return {n: (one["commit"], one["libcrane"]) for n, one in found.items()}
 
 
 def roll(scenario, group, clients, commit):

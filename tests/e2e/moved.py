@@ -109,11 +109,11 @@ class Changes:
             raise h.Failure("\n".join(c.bad for c in self.clients if c.bad))
 
     def is_whole(self):
-        said = self.group.statuses()
-        return (len(said) == HOSTS and h.is_whole(said)
-                and not any(s["recovery"]["catches_up"] for s in said.values())
-                and len({s["view"] for s in said.values()}) == 1
-                and sorted(s["role"] for s in said.values()) == ["follower", "follower", "leader"])
+        seen = self.group.statuses()
+        return (len(seen) == HOSTS and h.is_whole(seen)
+                and not any(s["recovery"]["catches_up"] for s in seen.values())
+                and len({s["view"] for s in seen.values()}) == 1
+                and sorted(s["role"] for s in seen.values()) == ["follower", "follower", "leader"])
 
     def has_it_alone(self, leader):
         h.wait_until(lambda: self.network.holders() == [leader], 20,

@@ -99,8 +99,8 @@ def passes_on(scenario, kills):
         statuses = group.settle()
         address = f"127.0.0.1:{backend.port}"
         for number, status in statuses.items():
-            told = {o["address"]: o for o in status["outbound"]}
-            scenario.check(address in told and told[address]["allowed"],
+            targets = {o["address"]: o for o in status["outbound"]}
+            scenario.check(address in targets and targets[address]["allowed"],
                            f"replica {number} names {address}", str(status["outbound"]))
         scenario.say(f"adopted {[s['adopted'] for s in statuses.values()]}, reset "
                      f"{[s['reset_leader'] for s in statuses.values()]}, the other server saw "
@@ -171,8 +171,8 @@ def is_refused(scenario):
                        "--outbound refuses destinations that it does not name", done.stdout)
         status, text = h.ctl(scenario, "status", group.name, "--dir", str(group.home), "-o",
                              "json")
-        told = [r["outbound"] for r in json.loads(text)["replicas"]]
-        scenario.check(status == 0 and all(o and not o[0]["allowed"] for o in told),
+        outbound = [r["outbound"] for r in json.loads(text)["replicas"]]
+        scenario.check(status == 0 and all(o and not o[0]["allowed"] for o in outbound),
                        "status reports it", text)
         log = (group.dir / f"r{group.leader()}" / "node.log").read_text()
         scenario.check(f"--outbound 127.0.0.1:{backend.port} allows it" in log,
@@ -222,11 +222,11 @@ def comes_from(scenario):
                str(later)]
     with h.Group(scenario, program, port=port):
         with socket.create_connection(("127.0.0.1", port), 30) as client, client.makefile() as f:
-            said = f.read()
+            text = f.read()
     outside.shutdown(socket.SHUT_RDWR)
     outside.close()
-    scenario.check(said == f"{first} {first} {later} {later}",
-                   "a connection comes from the port that the server bound", said)
+    scenario.check(text == f"{first} {first} {later} {later}",
+                   "a connection comes from the port that the server bound", text)
 
 
 def body(scenario):

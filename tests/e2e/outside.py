@@ -130,8 +130,8 @@ def answered(name):
         try:
             s.connect("\0" + name[1:])
             s.sendall(get_state)
-            said = s.recv(100)   # its first word is the state, or minus an errno
-            return [name] if len(said) < 4 or struct.unpack_from("i", said)[0] >= 0 else []
+            reply = s.recv(100)   # its first word is the state, or minus an errno
+            return [name] if len(reply) < 4 or struct.unpack_from("i", reply)[0] >= 0 else []
         except ConnectionError:
             return []
 

@@ -15,15 +15,15 @@ def ask(port, byte):
     """The answer to one byte; empty if this client's process died."""
     with socket.create_connection(("127.0.0.1", port), 30) as client:
         client.sendall(byte)
-        said = b""
+        received = b""
         while True:
             try:
                 part = client.recv(64)
             except ConnectionResetError:
-                return said
+                return received
             if not part:
-                return said
-            said += part
+                return received
+            received += part
 
 
 def overflows(scenario):

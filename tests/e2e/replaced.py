@@ -74,8 +74,8 @@ def lag(scenario, group, load, number):
         status = group.status(number) if state["node_pid"] not in (before, None) else None
         return status and status["server_pid"] and status["checkpoint"]["restored_at"] > 0
     h.wait_until(is_back, 30, f"replica {number} recovers automatically")
-    said = group.log.read_text(errors="replace")
-    scenario.check("have left the logs of the others" in said, "crane-run reports why", said[-800:])
+    log = group.log.read_text(errors="replace")
+    scenario.check("have left the logs of the others" in log, "crane-run reports why", log[-800:])
 
 
 def drain(scenario, group, load, number):

@@ -146,12 +146,12 @@ def transfers_to_a_late_one(scenario, group):
 
 def may_lose(scenario, group):
     wait_for(scenario, group, WELL)
-    told, text = wait_for(scenario, group, WELL)
-    scenario.check(told["may_lose"] == 1 and "3 of 3, fault tolerant" in text,
+    answer, text = wait_for(scenario, group, WELL)
+    scenario.check(answer["may_lose"] == 1 and "3 of 3, fault tolerant" in text,
                    "the group can lose a replica", text)
-    status, said = ctl(scenario, group, "replica", "drain", str((group.leader() + 1) % 3),
-                       group.name)
-    scenario.check(status == 0, "one replica is drained", said)
+    status, output = ctl(scenario, group, "replica", "drain", str((group.leader() + 1) % 3),
+                         group.name)
+    scenario.check(status == 0, "one replica is drained", output)
     h.wait_until(lambda: summary(scenario, group)[1]["may_lose"] == 0, 30,
                  "the group can lose no replica")
     text = ctl(scenario, group, "status", group.name)[1]
@@ -176,8 +176,8 @@ class Worker(h.Group):
 
 def worker(scenario):
     with Worker(scenario, [sys.executable, "-c", WORKER], container=False) as group:
-        told, text = wait_for(scenario, group, WELL)
-        scenario.check(told["may_lose"] == 1 and "serving, 3 of 3" in text,
+        answer, text = wait_for(scenario, group, WELL)
+        scenario.check(answer["may_lose"] == 1 and "serving, 3 of 3" in text,
                        "a worker that listens nowhere serves", text)
 
 

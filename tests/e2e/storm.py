@@ -182,11 +182,11 @@ class Storm:
         early, pause = self.random.random() < self.early, self.random.uniform(0, EARLY_SECONDS)
         if early and self.done:
             time.sleep(pause)   # no condition: the moment is the fault
-            said = self.poller.last(self.done[-1].at + NOTICED_SECONDS)
+            last = self.poller.last(self.done[-1].at + NOTICED_SECONDS)
         else:
-            said = self.survivable(1)  # two at once wait for status, too, and are not survivable
-        good = bool(said and said.serving and said.may_lose >= kind.losses)
-        fault = v.Fault(kind.name, "", time.monotonic(), good, said.text if said else "unknown")
+            last = self.survivable(1)  # two at once wait for status, too, and are not survivable
+        good = bool(last and last.serving and last.may_lose >= kind.losses)
+        fault = v.Fault(kind.name, "", time.monotonic(), good, last.text if last else "unknown")
         self.done.append(fault)
         fault.what = kind.strike()
         if state := self.group.state():

@@ -121,8 +121,8 @@ def one_of_two(scenario, taken):
     with h.Group(scenario, ["nginx", "-c", str(conf)], port=port) as group:
         scenario.check(h.http(port, b"GET / HTTP/1.0\r\n\r\n").endswith(b"served"),
                        "one of two ports is taken: the other serves")
-        said = group.log.read_text().count(f"cannot listen on port: {taken}")
-        scenario.check(said == 1, "the taken port is reported once", h.tail(group.log))
+        times = group.log.read_text().count(f"cannot listen on port: {taken}")
+        scenario.check(times == 1, "the taken port is reported once", h.tail(group.log))
 
 
 def not_published(scenario, taken):

@@ -139,8 +139,8 @@ class Rates(unittest.TestCase):
             latency.ask(place, mock.Mock(port=7), "redis", 2500.0, OPTIONS, 10.0)
         words = called.call_args.args[0]
         self.assertEqual(words[:2], ["chrt", "/out/latency-load"])
-        told = dict(zip(words[2::2], words[3::2]))
-        self.assertEqual((told["--rate"], told["--seconds"], told["--warm-seconds"]),
+        given = dict(zip(words[2::2], words[3::2]))
+        self.assertEqual((given["--rate"], given["--seconds"], given["--warm-seconds"]),
                          ("2500.0", "10.0", "2.0"))
 
 
