@@ -169,22 +169,22 @@ Verdict unready(const ReplicaView& leader, const GroupView& group) {
     return not_serving(Health::kNoLeader,
                        "NOT SERVING: " + leader_name + ", which leads, " + lacks(leader));
   }
-  const Readiness& told = leader.told;
-  if (told.acceptor_only) return without_server(leader, group);
-  if (told.recovers) return replaying(told.progress);
-  if (told.starts) {
+  const Readiness& report = leader.told;
+  if (report.acceptor_only) return without_server(leader, group);
+  if (report.recovers) return replaying(report.progress);
+  if (report.starts) {
     return not_serving(Health::kStarting,
                        "starting: the server of " + leader_name +
-                           (told.runs ? " listens on no port yet" : " has not begun"));
+                           (report.runs ? " listens on no port yet" : " has not begun"));
   }
-  if (told.no_room) {
+  if (report.no_room) {
     return not_serving(Health::kNotServing, "NOT SERVING: inputs wait: " + leader_name +
                                                 ", which leads, has no room for them");
   }
-  if (!told.why_not.empty()) {
+  if (!report.why_not.empty()) {
     return not_serving(Health::kNotServing, "NOT SERVING: its server makes no progress");
   }
-  if (told.paced) {
+  if (report.paced) {
     return not_serving(Health::kNotServing,
                        "not serving: clients wait for a majority's servers to catch up, or for a "
                        "checkpoint");
