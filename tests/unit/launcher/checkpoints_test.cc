@@ -160,7 +160,7 @@ TEST_CASE("checkpoint verify: intact, damaged with the file's name, intact again
     return verify_checkpoint(group.find().checkpoints.at(0), "", sentence);
   };
   CHECK(verify() == Verdict::kWell);
-  CHECK(has(sentence, "replica 1, checkpoint 00000002.000000000020: well, "));
+  CHECK(has(sentence, "replica 1, checkpoint 00000002.000000000020: correct, "));
   CHECK(group.find().checkpoints[0].listed.verified);
   for (const char* part : {"images", "upper", "segment", "libcrane.so"}) {
     const std::string file = path + "/" + part + ".pack";
