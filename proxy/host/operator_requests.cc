@@ -155,8 +155,8 @@ std::string OperatorRequests::copy_log(const control::Message& request) {
   return control::line_of(answer);
 }
 
-// For maintenance, or to restart elsewhere in the log: leaves in order, if the group has a majority
-// without this replica.
+// For maintenance, or to restart elsewhere in the log: stops this replica cleanly, if the group has
+// a majority without it.
 std::string OperatorRequests::drain() {
   const std::string own_name = fmt::format("replica {}", config_.replica);
   if (leadership_.leads()) return refused("busy", own_name + " leads: hand the lead over first");

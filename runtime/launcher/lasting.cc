@@ -239,7 +239,7 @@ void Lasting::report_source(const Left& best, const std::vector<Left>& all) cons
       "data: as replica " + std::to_string(best.replica) + " left it at " + place_of(best.position);
   if (best.position.end == Position::kNone) {
     say(whose + ", the furthest" + others +
-        "; the group did not end in order: data that its server had not written to its files are "
+        "; the group did not stop cleanly: data that its server had not written to its files are "
         "gone (--durability disk keeps everything that was answered)");
   } else if (best.position.end == Position::kStopped) {
     say(whose + others + "; the server did not end in time and was killed");

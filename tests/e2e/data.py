@@ -79,7 +79,7 @@ def killed_in_memory(scenario, kind):
     last.group.settle(30)   # all servers have written all answered requests
     last.kill_everything()
     last.start()
-    says(scenario, last, ["did not end in order", "--durability disk"],
+    says(scenario, last, ["did not stop cleanly", "--durability disk"],
          f"{server.name}: possible losses are reported")
     last.check("everything killed, durability memory")
     last.stop()

@@ -205,7 +205,7 @@ def serve_and_lose(scenario, network, sshds):
         scenario.check(got == [4, 5], "the others continue after a SIGKILL of the leader's node",
                        got)
         h.wait_until(lambda: f"replica {leader} on {network.names[leader]}: its node killed by "
-                     "SIGKILL" in group.said(), 30, "crane-run reports which, where and why")
+                     "SIGKILL" in group.said(), 30, "crane-run reports replica, host and cause")
         h.wait_until(lambda: (group.status(leader) or {}).get("server_pid"), 30, "it is back")
         os.killpg(group.process.pid, signal.SIGINT)  # as a terminal does
         scenario.check(group.wait() == 0 and whole_lines(group.said()),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Three hosts as network namespaces, redis over tcp with a virtual address. The leader's node is
-killed, stopped for two seconds, and ended in order; its link is cut and mended; the lead is
+killed, stopped for two seconds, and stopped cleanly; its link is cut and mended; the lead is
 transferred; finally a fourth host replaces the leader. Clients of the address keep their
 connections: none is reset, no answer is lost or comes twice, the replicas are equal.
 

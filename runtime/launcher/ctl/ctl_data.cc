@@ -167,24 +167,25 @@ int import_data(const Request& request) {
 }  // namespace
 
 Command data_commands(Request& r) {
-  return {"data",
-          "the files that the server keeps in --data",
-          {},
-          {{"export",
-            "saves them at one log entry, from a follower, while the group serves",
-            {file_word(r, "the file to create, a tar archive in zstd format; -: standard output"),
-             group_word(r),
-             {"--unpacked", Word::Flag{&r.unpacked}, "create a directory instead"},
-             {"--replica", &r.replica, "the replica that exports", {.bounds = {{0, kReplicaMost}}}},
-             tier_word(r, "as for checkpoint now; restart: files of a server that ended in order")},
-            {},
-            [&r] { return export_data(r); }},
-           {"import",
-            "creates a new group that begins with them",
-            {file_word(r, "a file that data export wrote; -: standard input"),
-             {"group", &r.group, "the new group's name", {.required = true}}},
-            {},
-            [&r] { return import_data(r); }}}};
+  return {
+      "data",
+      "the files that the server keeps in --data",
+      {},
+      {{"export",
+        "saves them at one log entry, from a follower, while the group serves",
+        {file_word(r, "the file to create, a tar archive in zstd format; -: standard output"),
+         group_word(r),
+         {"--unpacked", Word::Flag{&r.unpacked}, "create a directory instead"},
+         {"--replica", &r.replica, "the replica that exports", {.bounds = {{0, kReplicaMost}}}},
+         tier_word(r, "as for checkpoint now; restart: files of a server that stopped cleanly")},
+        {},
+        [&r] { return export_data(r); }},
+       {"import",
+        "creates a new group that begins with them",
+        {file_word(r, "a file that data export wrote; -: standard input"),
+         {"group", &r.group, "the new group's name", {.required = true}}},
+        {},
+        [&r] { return import_data(r); }}}};
 }
 
 }  // namespace crane::launcher

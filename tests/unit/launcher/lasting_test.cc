@@ -118,7 +118,7 @@ TEST_CASE("lasting: data begin as those of the machine, then as the furthest rep
     CHECK(has(said, "replica 1 left it at log index 9"));
     CHECK(has(said, "replica 0 was at 5"));
     CHECK(has(said, "replica 2 has none"));
-    CHECK(has(said, "did not end in order"));
+    CHECK(has(said, "did not stop cleanly"));
   }
   SECTION("files of a server that was being restarted") {
     h.leave(2, "upper", "half a copy", 9, Position::kNone);
