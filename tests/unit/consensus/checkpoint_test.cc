@@ -89,7 +89,7 @@ TEST_CASE("checkpoint: a new server gets all entries while the ring holds the fi
   CHECK(g.nodes[2].delivered.empty());
 }
 
-TEST_CASE("checkpoint: one that is older than the ring, or incomplete in it, is refused",
+TEST_CASE("checkpoint: a place older than the ring, or incomplete in it, is refused",
           "[R=3][CORE-C6]") {
   Group g;
   g.work(4);
@@ -268,7 +268,7 @@ TEST_CASE("checkpoint: before it is promoted a learner neither counts nor grants
   CHECK(g.core(0).committed() == before);  // one voter of two is running
 }
 
-TEST_CASE("checkpoint: one that the leader's ring no longer reaches does not help", "[R=3][L4]") {
+TEST_CASE("checkpoint: a checkpoint older than the leader's ring does not help", "[R=3][L4]") {
   Group g;
   g.work(4);
   const Checkpoint old = g.take_checkpoint(1);

@@ -44,7 +44,7 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("checkpoint list: it holds those of all replicas, newest first; a later view is newer",
+TEST_CASE("checkpoint list: all replicas' checkpoints, newest first; a later view is newer",
           "[ctl]") {
   Directory group;
   group.add(0, 2, 483, true);

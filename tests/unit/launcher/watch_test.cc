@@ -91,7 +91,7 @@ TEST_CASE("top compares a process only with itself") {
   CHECK(rates_between(before, now).empty());
 }
 
-TEST_CASE("this process is in the machine's list") {
+TEST_CASE("the list of the machine's processes has this process") {
   const Processes all = read_processes();
   REQUIRE(all.count(::getpid()) == 1);
   CHECK(all.at(::getpid()).parent == ::getppid());

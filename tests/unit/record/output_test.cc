@@ -136,7 +136,7 @@ TEST_CASE("recording: the name of a connection shows which side opened it", "[re
   CHECK(recording.name_of(kOutboundBit | 9) == "outbound connection of clock 9 (to 10.0.0.1:80)");
 }
 
-TEST_CASE("recording: that of a failed replica ends early and holds all that was written",
+TEST_CASE("recording: a failed replica's recording ends early and holds all written output",
           "[record]") {
   Bed bed;
   {
