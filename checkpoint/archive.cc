@@ -27,9 +27,9 @@ Outcome ArchiveWriter::head(const std::string& name, const std::string& text) {
   Inode inode;
   inode.mode = S_IFREG | 0600;
   inode.size = text.size();
-  if (auto told = this->inode(name, inode); !told) return told;
+  if (auto outcome = this->inode(name, inode); !outcome) return outcome;
   const auto bytes = std::as_bytes(std::span(text));
-  if (auto told = data(0, bytes); !told) return told;
+  if (auto outcome = data(0, bytes); !outcome) return outcome;
   return leave();
 }
 

@@ -11,7 +11,7 @@
 // archive cannot contain sockets: the caller must omit them.
 //
 // A reader trusts no archive: it refuses a name that leads out of its tree.  Only after it has read
-// all of an archive does it know that the archive is whole (ArchiveReader::read()).
+// all of an archive does it know that the archive is complete (ArchiveReader::read()).
 //
 // Threads: one object, one thread.  All calls may block for as long as the disk does.
 
@@ -37,7 +37,7 @@ class ArchiveWriter final : public TreeSink {
   Outcome data(std::uint64_t offset, std::span<const std::byte> bytes) override;
   Outcome leave() override;
   Outcome link(const std::string& name, std::uint32_t number) override;
-  // Writes the end; `synced`: and syncs the file.
+  // Writes the end of the archive.  If `synced`, syncs the file.
   Outcome finish(bool synced);
   std::uint64_t bytes() const noexcept { return file_.bytes(); }
   int fd() const noexcept { return file_.fd(); }
@@ -57,7 +57,7 @@ class ArchiveReader {
  public:
   // `path` is for messages.
   ArchiveReader(Descriptor fd, std::string path);
-  // The same for decompressed bytes; bytes after the archive's end are not checked.
+  // Reads decompressed bytes from `source`; bytes after the archive's end are not checked.
   ArchiveReader(ByteSource source, std::string path);
   ~ArchiveReader();
   ArchiveReader(const ArchiveReader&) = delete;

@@ -113,7 +113,7 @@ ArchiveReader::~ArchiveReader() = default;
 
 Error ArchiveReader::bad(const std::string& how) const { return damaged(path_, how); }
 
-// Reads the next member's headers; `ended`: there is none.
+// Reads the next member's headers.  Sets `ended` if there is no further member.
 Outcome ArchiveReader::next_member(ArchiveMember& member, bool& ended) {
   char block[tar::kBlock];
   const auto is_end = [&block] { return is_zero(std::as_bytes(std::span(block))); };
@@ -187,7 +187,8 @@ Outcome ArchiveReader::bytes_of(std::uint64_t size, TreeSink& sink) {
       const bool hole = is_zero(all.subspan(unit, end - unit));
       const std::size_t to = hole ? unit : end;
       if ((hole || end == length) && to > from) {
-        if (auto told = sink.data(at + from, all.subspan(from, to - from)); !told) return told;
+        if (auto outcome = sink.data(at + from, all.subspan(from, to - from)); !outcome)
+          return outcome;
       }
       if (hole) from = end;
     }
@@ -223,15 +224,15 @@ Outcome ArchiveReader::one(TreeSink& sink, bool& ended) {
     open_.push_back(path);
     return sink.inode(name, inode);
   }
-  if (auto told = sink.inode(name, inode); !told) return told;
+  if (auto outcome = sink.inode(name, inode); !outcome) return outcome;
   if (!S_ISREG(inode.mode)) return Done{};
-  if (auto told = bytes_of(inode.size, sink); !told) return told;
+  if (auto outcome = bytes_of(inode.size, sink); !outcome) return outcome;
   return sink.leave();
 }
 
 Outcome ArchiveReader::read(TreeSink& sink) {
   for (bool ended = false;;) {
-    if (auto told = one(sink, ended); !told) return told;
+    if (auto outcome = one(sink, ended); !outcome) return outcome;
     if (!ended) continue;
     if (auto left = leave_to("", sink); !left) return left;
     return stream_ ? stream_->finish() : Done{};

@@ -81,7 +81,7 @@ Outcome settle(const std::string& path) {
   return Done{};
 }
 
-// BASE-1: an existing base keeps the name until the new one is whole.
+// BASE-1: an existing base keeps the name until the new one is complete.
 Outcome name_it(const std::string& fresh, const std::string& base, Before before) {
   const bool first = access(base.c_str(), F_OK) != 0;
   const unsigned how = first ? RENAME_NOREPLACE : RENAME_EXCHANGE;

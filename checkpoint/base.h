@@ -7,7 +7,7 @@
 // which may change and which Crane never writes.  The server's changes are in the upper directory,
 // so every checkpoint contains them.
 //
-// The base is made when the group begins, gets its name when it is whole (BASE-1), and never
+// The base is made when the group begins, gets its name when it is complete (BASE-1), and never
 // changes.  So a server that replays all inputs begins with the same files as the first server.
 //
 // Threads: plain functions, which may block for as long as the disk does.
@@ -34,7 +34,7 @@ Outcome make_directory_as(const std::string& machines, const std::string& ours);
 // machine's.
 Outcome cover_directory(const std::string& path, const std::string& upper);
 
-// What happens to an existing base.
+// Whether a new base replaces an existing one.
 enum class Before { kReplaced, kStays };
 // Whether the initial content is copied or moved.  Moving needs the file system of `base`, and the
 // content must have no other use.

@@ -41,10 +41,10 @@ constexpr const char* kUpper = "/upper";
 constexpr const char* kWork = "/work";
 constexpr const char* kParts = "/parts";  // where the parts of a state are mounted
 
-// Each failed try means that another process made one more directory of the path.
+// A try fails only if another process has just made one more directory of the path.
 constexpr int kNewTriesMax = 16;
-// A supervisor without a node gives CRIU 2 s and 5 more to end, and the server 10 s; it may also be
-// copying.
+// A supervisor whose node is gone gives CRIU 2 s to end, kills it and waits 5 s more, and gives the
+// server 10 s.  It may also be copying files.
 constexpr int kOldSupervisorMs = 30'000;
 // A killed process ends at once, unless the kernel waits for a disk.
 constexpr int kLeftEndsMs = 1'000;
@@ -146,7 +146,7 @@ Outcome Container::claim_name() {
   return Done{};
 }
 
-// FILES-1.  Directories that the upper directory has already stay as a server left them.
+// FILES-1.  A directory that exists in the upper directory stays as the last server left it.
 Outcome Container::make_own_directories() {
   for (const std::string& own : options_.own_directories) {
     if (access((upper_directory() + own).c_str(), F_OK) == 0) continue;
@@ -172,7 +172,7 @@ Outcome Container::mount_parts(const std::string& work) {
     const std::string upper = upper_directory() + target;
     const std::string own_work = work + "." + target.substr(1);
     const std::string place = options_.directory + kParts + target;
-    if (access(upper.c_str(), F_OK) != 0) {  // else it stays as a server left it
+    if (access(upper.c_str(), F_OK) != 0) {  // an existing one stays as the last server left it
       if (auto made = make_directory_as(lower, upper); !made) return made;
     }
     if (auto made = make_directories(own_work); !made) return made;
@@ -223,8 +223,8 @@ Outcome Container::mount_root(const std::string& upper) {
   return mount_parts(work);
 }
 
-// The server's last writes have this machine's time instead of the schedule's.  The next server
-// would see the difference, so the times are set.
+// The kernel gave the server's last writes this machine's time instead of the schedule's.  The next
+// server would see the difference, so this sets the schedule's times.
 Outcome Container::move_upper(const std::string& to) {
   namespace fs = std::filesystem;
   const std::string from = upper_directory();

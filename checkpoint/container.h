@@ -64,13 +64,13 @@ struct ServerOptions {
   std::string files_record = {};
   std::size_t files_generation = 0;
   std::string working_directory = "/";
-  rlim_t descriptors = 0;  // the server's soft limit; 0: the caller's
-  int stdout_fd = -1;      // inherited by the server; -1: /dev/null
-  int stderr_fd = -1;      // the same
-  int held_fd = -1;  // open in the supervisor until it has cleaned up; the caller keeps its own
+  rlim_t descriptors = 0;     // the server's soft limit; 0: the caller's
+  int stdout_fd = -1;         // inherited by the server; -1: /dev/null
+  int stderr_fd = -1;         // the same
+  int held_fd = -1;           // the supervisor keeps a copy open until it has cleaned up
   bool keep_upper = false;    // keep the overlay's upper directory after the server's end
-  bool leaves_upper = false;  // the same, but the next server begins without it
-  std::string upper;          // directory of which the overlay's upper begins as a copy; "": empty
+  bool leaves_upper = false;  // the same, but the next server begins with an empty one
+  std::string upper;          // directory to copy into the overlay's upper at the start; "": none
   // The name may still belong to the supervisor of a node that was killed a moment ago. True: wait
   // for its end, at most kOldSupervisorMs, as a returning replica does; false: fail.
   bool awaits_old_supervisor = false;
@@ -81,7 +81,8 @@ struct ServerOptions {
   std::function<bool(std::uint64_t device, std::uint64_t inode, std::int64_t& ns)> modified;
 };
 
-// In us. In a dump the five from `stopping` on follow each other, beginning with freeze().
+// Durations in microseconds. In a dump, the phases from `stopping` to `thawing` follow each other;
+// the first one begins with freeze().
 struct CheckpointTimes {
   std::int64_t starting = 0;  // dump: until CRIU is ready
   std::int64_t stopping = 0;  // dump: until no process runs
@@ -89,8 +90,8 @@ struct CheckpointTimes {
   std::int64_t copying = 0;   // copying the overlay's upper directory
   std::int64_t waiting = 0;   // dump: waiting for thaw()
   std::int64_t thawing = 0;   // dump: until the processes run again
-  std::int64_t frozen = -1;   // dump: how long they did not run, by CRIU's statistics; -1: unknown
-  std::int64_t memory = -1;   // dump: the part of that for their memory
+  std::int64_t frozen = -1;   // dump: how long CRIU stopped the processes; -1: unknown
+  std::int64_t memory = -1;   // dump: the part of `frozen` that wrote memory
   std::int64_t criu = 0;      // restore: CRIU in total
 };
 
@@ -108,7 +109,7 @@ class Server {
   // Errors: kDenied no root privilege; kUnsupported LXC is not installed; kBadArgument; kFull;
   // kExists a container of this name runs; kSystem. REQUIRES: not started before.
   Result<pid_t> start();
-  // The same in two steps, for an event loop: begin() returns at once, and event_fd() becomes
+  // start() in two steps, for an event loop: begin() returns at once, and event_fd() becomes
   // readable when started() has an answer (kBusy: none after `timeout_ms`; -1: wait).
   Outcome begin();
   Result<pid_t> started(int timeout_ms);
@@ -116,7 +117,8 @@ class Server {
   // Dumps the server's processes into `images` and copies the overlay's upper directory to `upper`,
   // while the server is paused; then the server continues. Both are empty or do not exist yet. The
   // steps below return at once; event_fd() becomes readable when there is news:
-  //   prepare_checkpoint()  CRIU starts, the server is not touched: prepared() or checkpointed()
+  //   prepare_checkpoint()  CRIU starts, the server is not touched. Then prepared() is true, or
+  //                         checkpointed() returns the error
   //   freeze()              the dump begins; from now on no other process writes to the upper
   //                         directory. With `boost`, a slow dump gets the server's processors
   //   thaw(well)            `well`: the caller's own copies succeeded. Only after this call, and
@@ -176,7 +178,7 @@ class Server {
   virtual void end_all() = 0;                               // sends SIGKILL to everything
   virtual void clean() = 0;                                 // undoes prepare()
 
-  // The same for dumps; the default is kUnsupported.
+  // For dumps and restores; by default they return kUnsupported.
   virtual Outcome prepare_restore();         // instead of prepare(): restore_ is set
   virtual Outcome describe(CriuCall& call);  // sets the external resources and the root
   virtual std::string upper_directory() const { return ""; }

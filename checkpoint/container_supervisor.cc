@@ -289,7 +289,7 @@ Outcome Server::fork_supervisor() {
   supervisor_ = fork();
   if (supervisor_ == 0) {
     close(ends[0]);
-    // The channel must not be a standard descriptor: the supervisor closes by number.
+    // The channel must not be a standard descriptor: the supervisor closes those by their numbers.
     const int channel = fcntl(ends[1], F_DUPFD_CLOEXEC, 20);
     ContainerSupervisor(*this, channel).run();
   }

@@ -94,20 +94,20 @@ class Both final : public TreeSink {
  public:
   Both(TreeSink& one, TreeSink& other) : one_(one), other_(other) {}
   Outcome inode(const std::string& name, const Inode& inode) override {
-    const auto told = one_.inode(name, inode);
-    return told ? other_.inode(name, inode) : told;
+    const auto outcome = one_.inode(name, inode);
+    return outcome ? other_.inode(name, inode) : outcome;
   }
   Outcome data(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    const auto told = one_.data(offset, bytes);
-    return told ? other_.data(offset, bytes) : told;
+    const auto outcome = one_.data(offset, bytes);
+    return outcome ? other_.data(offset, bytes) : outcome;
   }
   Outcome leave() override {
-    const auto told = one_.leave();
-    return told ? other_.leave() : told;
+    const auto outcome = one_.leave();
+    return outcome ? other_.leave() : outcome;
   }
   Outcome link(const std::string& name, std::uint32_t number) override {
-    const auto told = one_.link(name, number);
-    return told ? other_.link(name, number) : told;
+    const auto outcome = one_.link(name, number);
+    return outcome ? other_.link(name, number) : outcome;
   }
 
  private:

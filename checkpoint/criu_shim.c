@@ -147,7 +147,8 @@ static long ask_limits(pid_t pid, unsigned resource, const struct rlimit64* set,
   return as_libc(result);
 }
 
-// --- what CRIU calls ----------------------------------------------------------------------------
+// --- functions that CRIU calls
+// ----------------------------------------------------------------------------
 
 int prlimit64(pid_t pid, __rlimit_resource_t resource, const struct rlimit64* set,
               struct rlimit64* get) {
@@ -215,7 +216,7 @@ unchanged:
 // --- directories in /tmp ------------------------------------------------------------------------
 
 // "/tmp/.criu.mntns.XXXXXX" -> "/tmp/.criu.mntns.cr" and four digits to the base of 62; "cs" and so
-// on if that is there.
+// on if that exists.
 char* mkdtemp(char* path) {
   static const char kDigits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   enum { kBase = 62, kVaried = 6, kMode = 0700 };

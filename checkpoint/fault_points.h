@@ -34,7 +34,7 @@ inline constexpr std::array kFaultPoints = {
 // Points of a running replica, in its node and in its server's supervisor.
 inline constexpr std::array kReplicaFaultPoints = {
     "take.preparing",   // node: the request to start CRIU is sent
-    "take.held",        // node: before it holds the log
+    "take.held",        // node: before it stops giving the server entries of the log
     "take.resting",     // node: the server is quiescent; nothing is recorded
     "take.asked",       // node: the request to dump is sent
     "take.dumped",      // node: the dump is complete, the log is still held
@@ -86,8 +86,8 @@ inline constexpr std::array kStateFaultPoints = {
     "state.linking",   // a directory of the tree exists, others do not
     "state.linked",    // the whole tree exists, without its list
     "state.list",      // the list is written, not yet renamed
-    "state.listed",    // the state is whole, and in no record
-    "state.again",     // it was whole, but the machine has changed: it is made again
+    "state.listed",    // the state is complete, and in no record
+    "state.again",     // the state was complete, but the machine has changed: it is made again
     "state.used",      // the group is registered as its user, without a record
     "state.noted",     // the record exists, unused states are not removed
     "state.renamed",   // an unused state has lost its name

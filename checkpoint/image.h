@@ -12,7 +12,8 @@
 //   .lock                      held while a process looks for the owners of directories, or makes
 //                              one to unpack or receive in
 //
-// INVARIANT IMAGE-1  A directory with a checkpoint's name is whole and on disk: it got the name in
+// INVARIANT IMAGE-1  A directory with a checkpoint's name is complete and on disk: it got the name
+// in
 //               one rename, after everything was synced.  Nothing in it changes but the marks
 //               `verified` and `differed`.
 // INVARIANT IMAGE-2  A checkpoint is unpacked completely or not at all, and only if every byte was
@@ -21,12 +22,12 @@
 // INVARIANT IMAGE-5  A checkpoint that was announced to the group, so that stores may cut the log
 //               there, stays until a newer one is announced.
 // INVARIANT IMAGE-4  An operation that fails or is killed does not change published checkpoints.
-//               clean() removes everything else that it leaves once its process is dead.  A lock on
-//               the directory shows that: the kernel drops the lock with the process.
+//               Once its process is dead, clean() removes everything else that it left.  The lock
+//               on the directory shows whether the process lives: the kernel drops it at its end.
 //
 // Threads: one object, one thread or process.  Several objects, also of several processes, may work
-// on one directory.  list() and begin() take as long as a few small files.  All other calls block
-// for as long as the disk and zstd do, so a node runs them in a Worker (worker.h).
+// on one directory.  list() and begin() only read or write a few small files.  All other calls
+// block for as long as the disk and zstd take, so a node runs them in a Worker (worker.h).
 // Errors: each has a sentence for the operator.
 
 #include <functional>
@@ -62,7 +63,7 @@ struct Listed {
   }
 };
 
-// What clean() removes: with kAll also shipments that could be resumed.
+// The leftovers that clean() removes; kAll includes shipments that could be resumed.
 enum class Leftovers { kAllButShipments, kAll };
 
 class Checkpoints {
@@ -88,7 +89,7 @@ class Checkpoints {
   // Newest first, including damaged ones (Listed::damage).
   Result<std::vector<Listed>> list();
   Result<Listed> find(const std::string& name);  // kNotFound; "newest": the first undamaged one
-  // Reads all of it, and sets or removes the mark. kDamaged names the file.
+  // Reads the whole checkpoint, and sets or removes the mark `verified`. kDamaged names the file.
   Outcome verify(const std::string& name);
   // Records that a replica that began at this checkpoint differed from the others at log index
   // `at`.  The mark outlives the process.  After kDifferencesMost differences in a row at the same
@@ -127,7 +128,7 @@ class Checkpoints {
   // A checkpoint that has arrived in part and that no process receives now; empty name: none.
   struct Arriving {
     std::string name;
-    std::uint64_t bytes = 0;  // that have arrived
+    std::uint64_t bytes = 0;  // the bytes that have arrived
   };
   Arriving arriving();
 
@@ -187,8 +188,9 @@ class Incoming {
   // `here`: the directory that receives it.
   explicit Incoming(Checkpoints& here) : here_(here) {}
 
-  // The first call, with the manifest's text. kExists: `here` has it already, whole and verified.
-  // kBusy: another process receives it.  Removes the rest of another checkpoint's shipment.
+  // The first call, with the manifest's text. kExists: `here` has it already, complete and
+  // verified. kBusy: another process receives it.  Removes the rest of another checkpoint's
+  // shipment.
   Outcome begin(const std::string& manifest_text);
   // The bytes needed next: a file and an offset.  Empty name: none, call finish().
   struct Wanted {

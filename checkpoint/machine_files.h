@@ -59,7 +59,8 @@ Result<std::string> place_of_files(const std::string& machine = "/");
 // Errors: those of the record's disk.
 Result<GroupFiles> ensure_files(const std::string& record, std::size_t generation,
                                 const std::string& machine = "/");
-// The same without changes; kNotFound: the record has no such line.
+// Returns the files of a generation, without changes on disk. kNotFound: the record does not have
+// it.
 Result<GroupFiles> recorded_files(const std::string& record, std::size_t generation,
                                   const std::string& machine = "/");
 // Adds the newest state as one more generation of `record`, for an upgrade.  If it is the state of

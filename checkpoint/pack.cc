@@ -91,7 +91,7 @@ Result<PackedFile> pack(const std::string& source, const std::string& target, in
   Encoder encoder(file);
   PackedFile packed;
   packed.name = std::filesystem::path(target).filename().string();
-  if (auto told = walk(source, packed.part(), encoder); !told) return told.error();
+  if (auto outcome = walk(source, packed.part(), encoder); !outcome) return outcome.error();
   if (auto ended = encoder.end(); !ended) return ended.error();
   if (auto ended = file.end(); !ended) return ended.error();
   if (auto synced = file.sync(); !synced) return synced.error();

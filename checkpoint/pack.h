@@ -46,7 +46,7 @@ Result<PackedFile> pack(const std::string& source, const std::string& target, in
 // out of its directory.
 Outcome read_pack(const std::string& path, const PackedFile& expected, TreeSink& sink);
 
-// The same for decompressed bytes.
+// Reads a pack's decompressed bytes from `source`.
 using ByteSource = std::function<Outcome(void* to, std::size_t size)>;  // all bytes, or an error
 Outcome decode(const ByteSource& source, const std::string& part, const std::string& path,
                TreeSink& sink);

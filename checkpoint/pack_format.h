@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the writer and the reader of packs (pack.h) share.
+// Constants that the writer and the reader of packs (pack.h) share.
 
 namespace crane::checkpoint {
 

@@ -23,13 +23,13 @@ PositionFile::~PositionFile() {
 }
 
 Outcome PositionFile::open(const std::string& directory) {
-  if (mapped_ != nullptr) return Done{};  // the node's next server
+  if (mapped_ != nullptr) return Done{};  // already open for the node's previous server
   const std::string path = path_in(directory);
   unlink(path.c_str());
   const Descriptor fd(::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   if (!fd) return system_error("make the file of the position");
   const Mapped fresh{kMagic, {}};
-  // Written, not only mapped: so a full disk gives an error here instead of SIGBUS later.
+  // Writes the page before it is mapped, so that a full disk is an error here, not a SIGBUS later.
   if (pwrite(fd.get(), &fresh, sizeof fresh, 0) != sizeof fresh) {
     return system_error("write the file of the position");
   }

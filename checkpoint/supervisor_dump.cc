@@ -202,11 +202,11 @@ void ContainerSupervisor::boost() {
   if (!known) return;
   dump_->pace = Pace::kBoost;
   priority.sched_priority = 1;
-  for (const pid_t who : {0, dump_->criu}) {
-    (void)sched_setaffinity(who, sizeof its, &its);
-    if (sched_setscheduler(who, SCHED_RR, &priority) == 0 || who == 0) continue;
+  for (const pid_t pid : {0, dump_->criu}) {
+    (void)sched_setaffinity(pid, sizeof its, &its);
+    if (sched_setscheduler(pid, SCHED_RR, &priority) == 0 || pid == 0) continue;
     // Kernels with CONFIG_RT_GROUP_SCHED forbid real-time priorities in a new control group.
-    if (dump_->background.leave(who)) (void)sched_setscheduler(who, SCHED_RR, &priority);
+    if (dump_->background.leave(pid)) (void)sched_setscheduler(pid, SCHED_RR, &priority);
   }
 }
 

@@ -144,8 +144,8 @@ Outcome give(TransferSession& talk, Outgoing& outgoing, const Want& want,
       (void)talk.refuse(read.error().message()).ok();
       return read.error();
     }
-    const auto said = talk.say(Kind::kPiece, {piece.data(), read.value()});
-    if (!said) return said;
+    const auto sent = talk.say(Kind::kPiece, {piece.data(), read.value()});
+    if (!sent) return sent;
     fault_point("send.piece");
     done += read.value();
     given += read.value();
@@ -166,7 +166,7 @@ struct Offer {
 Outcome ask_one(Wire& wire, const Ask& ask, Have& have) {
   TransferSession talk(wire);
   Frame frame;
-  if (auto said = talk.say(Kind::kAsk, to_text(ask)); !said) return said;
+  if (auto sent = talk.say(Kind::kAsk, to_text(ask)); !sent) return sent;
   if (auto heard = talk.hear(Kind::kHave, frame); !heard) return heard;
   if (parse(frame.text(), have)) return Done{};
   return failure(Code::kBadArgument, "listen", "it does not speak this version's protocol");
@@ -187,7 +187,7 @@ Outcome judge(const std::string& text, const Ask& ask, const std::string& name) 
 Outcome take(TransferSession& talk, Incoming& incoming, Fetched& fetched) {
   while (!incoming.wanted().file.empty()) {
     const Want want{incoming.wanted().file, incoming.wanted().offset, incoming.wanted().bytes};
-    if (auto said = talk.say(Kind::kWant, to_text(want)); !said) return said;
+    if (auto sent = talk.say(Kind::kWant, to_text(want)); !sent) return sent;
     for (std::uint64_t left = want.bytes; left > 0;) {
       Frame frame;
       if (auto heard = talk.hear(Kind::kPiece, frame); !heard) return heard;
@@ -209,7 +209,7 @@ Outcome receive(Wire& wire, const Ask& ask, const std::string& name, Checkpoints
   if (auto asked = ask_one(wire, ask, have); !asked) return asked;
   TransferSession talk(wire);
   Frame frame;
-  if (auto said = talk.say(Kind::kFetch, name); !said) return said;
+  if (auto sent = talk.say(Kind::kFetch, name); !sent) return sent;
   if (auto heard = talk.hear(Kind::kManifest, frame); !heard) return heard;
   const std::string text = frame.text();
   if (auto good = judge(text, ask, name); !good) return good;
@@ -251,7 +251,7 @@ Result<Served> serve(Wire& wire, Checkpoints& here, bool known) {
   have.known = known;
   served.lacks = have.name.empty();
   served.behind = ask.behind;
-  if (auto said = talk.say(Kind::kHave, to_text(have)); !said) return said.error();
+  if (auto sent = talk.say(Kind::kHave, to_text(have)); !sent) return sent.error();
   auto heard = talk.hear(frame);
   if (!heard) return heard.error();
   if (!heard.value()) return served;
@@ -271,7 +271,7 @@ Result<Served> serve(Wire& wire, Checkpoints& here, bool known) {
     return begun.error();
   }
   served.name = name;
-  if (auto said = talk.say(Kind::kManifest, outgoing.manifest_text()); !said) return said.error();
+  if (auto sent = talk.say(Kind::kManifest, outgoing.manifest_text()); !sent) return sent.error();
   fault_point("send.manifest");
   std::vector<std::byte> piece(transfer::kPieceMax);
   for (;;) {

@@ -45,7 +45,7 @@ struct Frame {
 };
 
 enum class Decoded : std::uint8_t { kMore, kFrame, kBad };
-// Decodes the frame at the beginning of `in`. kMore: it is not whole yet. kBad: no frame begins
+// Decodes the frame at the beginning of `in`. kMore: it is not complete yet. kBad: no frame begins
 // like that.
 Decoded decode(std::span<const std::byte> in, Frame& out) noexcept;
 // Appends a frame.  REQUIRES: the body is not longer than its kind allows.

@@ -62,7 +62,7 @@ Outcome Walk::entry(int at, const std::string& name, const std::string& shown,
     if (auto read = target(at, name, path, inode); !read) return read;
   }
   if (auto read = attributes(at, name, path, inode); !read) return read;
-  if (auto told = sink_.inode(shown, inode); !told) return told;
+  if (auto outcome = sink_.inode(shown, inode); !outcome) return outcome;
   if (S_ISREG(s.st_mode)) {
     const Descriptor fd(::openat(at, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!fd) return file_error("open", path);
@@ -111,7 +111,7 @@ Outcome Walk::contents(int at, const std::string& name, const std::string& path,
   if (failure != 0) return file_error("list", path);
   std::sort(names.begin(), names.end());
   for (const std::string& n : names) {
-    if (auto told = entry(fd.get(), n, n, path + "/" + n, depth + 1); !told) return told;
+    if (auto outcome = entry(fd.get(), n, n, path + "/" + n, depth + 1); !outcome) return outcome;
   }
   return Done{};
 }
@@ -125,10 +125,10 @@ Outcome Walk::file(int fd, const std::string& path, std::uint64_t size) {
     if (data < 0 || hole < 0) return file_error("look for the holes of", path);
     const off_t to = std::min(hole, end);
     if (data >= to) break;
-    if (auto told =
+    if (auto outcome =
             extents(fd, path, {static_cast<std::uint64_t>(data), static_cast<std::uint64_t>(to)});
-        !told) {
-      return told;
+        !outcome) {
+      return outcome;
     }
     at = to;
   }
@@ -140,7 +140,7 @@ Outcome Walk::extents(int fd, const std::string& path, FileRange all) {
   for (const FileRange& out : left_out_) {
     if (out.to <= all.from) continue;
     if (out.from >= all.to) break;
-    if (auto told = extent(fd, path, all.from, out.from); !told) return told;
+    if (auto outcome = extent(fd, path, all.from, out.from); !outcome) return outcome;
     all.from = out.to;
   }
   return extent(fd, path, all.from, all.to);
@@ -156,7 +156,7 @@ Outcome Walk::extent(int fd, const std::string& path, std::uint64_t from, std::u
     if (static_cast<std::size_t>(n) != wanted) {
       return failure(Code::kDamaged, "read", path + " became shorter while it was read");
     }
-    if (auto told = sink_.data(from, {piece_.data(), wanted}); !told) return told;
+    if (auto outcome = sink_.data(from, {piece_.data(), wanted}); !outcome) return outcome;
     from += wanted;
   }
   return Done{};

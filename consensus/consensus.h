@@ -106,7 +106,7 @@ struct LogPlace {
 // after that place.  A replica may use the checkpoint of any other replica of its group.
 struct Checkpoint {
   LogPlace place;  // the server holds the effects of all entries before it; index 0: a new one
-  // What group_facts() returned in on_committed() of the entry at that place, or later; empty at
+  // The result of group_facts() in on_committed() of the entry at that place, or later; empty at
   // index 0.
   std::vector<std::byte> facts;
 };
@@ -340,8 +340,9 @@ class Consensus {
   virtual bool low_on_room() const noexcept { return false; }
   // status().no_room contains the place.
   virtual bool out_of_room() const noexcept { return false; }
-  // What a replica that begins after the last entry handed out must know in addition to its place:
-  // the members, and the view in which they are known.  Opaque; also valid inside on_committed().
+  // Returns the facts that a replica needs, besides its place, to begin after the last entry handed
+  // out: the members, and the view in which they are known.  Opaque; also valid inside
+  // on_committed().
   virtual std::vector<std::byte> group_facts() const = 0;
   // Entries proposed here and not yet committed.
   virtual std::uint64_t backlog() const = 0;

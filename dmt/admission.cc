@@ -100,8 +100,8 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
     case EntryType::kHash:
       return admit_hash(w, body);
     case EntryType::kAttach: {
-      const auto who = body_as<AttachBody>(w, body);
-      return attach(w, who.slot, who.number);
+      const auto target = body_as<AttachBody>(w, body);
+      return attach(w, target.slot, target.number);
     }
     case EntryType::kTaken:
       return admit_taken(w, body);
@@ -174,9 +174,9 @@ bool admit_next(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
   s.awaited = 0;
   if (header.type == EntryType::kAttach) {
-    const auto who = body_as<AttachBody>(w, body);
-    if (!may_attach(w, who.slot, who.number)) {
-      s.awaited = static_cast<std::uint16_t>(who.slot);  // as if the entry had not arrived
+    const auto target = body_as<AttachBody>(w, body);
+    if (!may_attach(w, target.slot, target.number)) {
+      s.awaited = static_cast<std::uint16_t>(target.slot);  // as if the entry had not arrived
       return false;
     }
   }

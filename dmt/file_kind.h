@@ -14,14 +14,14 @@ namespace crane::dmt {
 
 struct KindOfFile {
   FileKind kind;
-  const char* name;  // for the report of a thread that waits on the file
+  const char* name;  // for reports of threads that wait on such a file
   // The readiness that follows from the state.
   Readiness (*readiness)(const Layout& w, const FileRecord& f) noexcept;
-  // Effects of the last reference's end outside the file itself.
+  // Executes the effects of closing the last reference on other objects than the file.
   void (*close)(Layout& w, std::uint32_t file) noexcept;
   // Whether an event outside the server may make it ready.
   bool (*comes_from_outside)(const FileRecord& f) noexcept;
-  // A rise in readiness wakes only one waiter: a listener's connection is for one accept.
+  // When the file becomes ready, only one waiter wakes: one accept gets a listener's connection.
   bool wakes_one = false;
   // The counter of open files of this kind, if there is one.
   std::uint32_t SchedulerState::*count = nullptr;

@@ -18,8 +18,8 @@ void tell_parent(Layout& w, std::uint16_t process, int code, int signo) noexcept
   const ProcessRecord& p = w.processes[process];
   const std::uint16_t parent = p.parent;
   if (parent == kNoProcess) return;
-  const ProcessRecord& told = w.processes[parent];
-  if (!told.no_child_stop && told.dispositions[SIGCHLD] != Disposition::kIgnore) {
+  const ProcessRecord& receiver = w.processes[parent];
+  if (!receiver.no_child_stop && receiver.dispositions[SIGCHLD] != Disposition::kIgnore) {
     SignalInfo info{};
     info.code = code;
     info.pid = p.pid;

@@ -272,7 +272,7 @@ enum class FileKind : std::uint8_t {
   kDatagram,        // wholly virtual UDP socket (datagrams.h)
   kProcess,         // pidfd: `port` is the process; counter.count is 1 when it has ended
   kKernelSocket,    // kernel unix datagram or netlink socket; `listener` has its name, and `queued`
-                    // whether data is there (runtime/preload/sockets/kernel_socket.h)
+                    // whether data has arrived (runtime/preload/sockets/kernel_socket.h)
   kTerminalMaster,  // wholly virtual pseudo-terminal (terminals.h)
   kTerminalLine,
   kInotify,  // wholly virtual inotify instance (inotify.h)
@@ -384,7 +384,8 @@ struct InotifyTable {
 
 // --- System V semaphores ----------------------------------------------------------------------
 
-// What a process' end adds to a semaphore (SEM_UNDO).  In the segment, because it outlives exec.
+// The amount that a semaphore gets at the end of a process (SEM_UNDO).  It is in the segment,
+// because it outlives exec.
 struct SemaphoreUndo {
   std::int32_t id;
   std::int32_t change;  // 0 = free

@@ -34,11 +34,11 @@ struct LineState {
   std::uint32_t head, ready, tail;  // counts of bytes, modulo 2^32
   std::uint32_t column;             // of the output
   std::uint32_t line_column;        // of the output when the edited line began
-  bool literal_next;                // VLNEXT came
+  bool literal_next;                // the last byte was VLNEXT
   bool erasing;                     // inside the \.../ of ECHOPRT
   bool pushed;                      // canonical mode began with unread bytes, which are no line
-  bool stopped;                     // output, by VSTOP
-  bool held;                        // output, by tcflow: VSTART does not start it
+  bool stopped;                     // VSTOP stopped the output
+  bool held;                        // tcflow stopped the output: VSTART does not start it
   std::uint8_t bytes[kLineBytes];
   std::uint64_t ends[kLineBytes / 64];  // bit: a line ends with this byte
 };

@@ -38,9 +38,10 @@ void refuse_later(Layout& w, std::uint32_t file) noexcept;
 // Returns a port that no socket of the server has, from a counter; 0 = none is free.
 std::uint16_t take_free_port(Layout& w) noexcept;
 
-// The same for a bind without a port; `refused`: how many ports the leader's machine has refused
-// for this bind.  A few numbers are reused, because crane-run keeps a socket for each port on which
-// the server has listened, and an FTP server opens a port for each transfer.
+// Returns a free port for a bind without a port.  `refused` is the number of ports that the
+// leader's machine has refused for this bind.  A few numbers are reused, because crane-run keeps a
+// socket for each port on which the server has listened, and an FTP server opens a port for each
+// transfer.
 std::uint16_t take_listening_port(Layout& w, unsigned refused) noexcept;
 
 // --- for connections.cc ------------------------------------------------------------------------

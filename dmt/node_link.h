@@ -33,8 +33,8 @@ void ring_doorbell(Layout& w) noexcept;
 // physically, never logically (D12).
 std::span<std::byte> reserve_output(Layout& w, std::uint32_t bytes) noexcept;
 void commit_output(Layout& w, std::uint32_t bytes) noexcept;
-// The same for a record that no client waits for: the node is not woken and finds it at its next
-// look.
+// Commits a record that no client waits for: does not wake the node, which finds it when it looks
+// next.
 void commit_quietly(Layout& w, std::uint32_t bytes) noexcept;
 
 // --- the end of a replica  -----------------------------------------------------------------------
@@ -47,7 +47,7 @@ void set_fence_handler(FenceHandler handler) noexcept;
 
 // Stops the replica at this point (rule 17, D18): no thread continues, and the node is notified.
 [[noreturn]] void fence(Layout& w, const char* why) noexcept;
-// The same when the machine refuses a request of the server before the request had any effect.
+// fence() for a request of the server that the machine refuses before the request had any effect.
 // Everything that this replica did is correct, so other replicas may continue with its clients.
 [[noreturn]] void fence_refused(Layout& w, const char* why) noexcept;
 inline constexpr std::uint32_t kFencedWrong = 1, kFencedRefused = 2;  // SchedulerState::fenced

@@ -48,9 +48,9 @@ void initialise_scheduler(Layout& w) noexcept;
 // Blocks until `me` holds the turn.  A dead slot's thread never returns.
 CRANE_TAKES_TURN inline void get_turn(Layout& w, Slot me) noexcept;
 
-// The same, but returns false if `me` is detached or a preempt request detaches it now (stall.h).
-// Then the thread continues without the turn, and an operation that requires the turn does not
-// begin.
+// Like get_turn(), but returns false if `me` is detached or a preempt request detaches it now
+// (stall.h). Then the thread continues without the turn, and an operation that requires the turn
+// does not begin.
 bool get_turn_or_leave(Layout& w, Slot me) noexcept;
 
 // Ends an operation: advances the clock by one turn and folds it into the schedule hash with

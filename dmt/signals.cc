@@ -113,7 +113,8 @@ bool matches(const QueuedSignal& r, std::uint16_t process, std::uint16_t slot, i
   return r.process == process && r.slot == slot && r.signo == signo;
 }
 
-// Removes the oldest record; `more`: there is another.  Returns all zeros if there is none.
+// Removes and returns the oldest record, or returns all zeros if there is none.  Sets `more` if
+// another one is left.
 SignalInfo dequeue(Layout& w, std::uint16_t process, std::uint16_t slot, int signo,
                    bool& more) noexcept {
   SignalTable& t = w.signals;

@@ -31,7 +31,7 @@ std::uint32_t queued_signals(const Layout& w, std::uint16_t process) noexcept;
 // Takes one signal of `set` that is pending for the slot, in Linux' order: signals of the thread
 // before those of the process, signals of faults before others, then the lowest number.  0 = none.
 int take_signal_of(Layout& w, Slot slot, std::uint64_t set, SignalInfo& info) noexcept;
-// The same for the signals that the slot does not block.
+// take_signal_of() with all signals that the slot does not block.
 int take_signal(Layout& w, Slot slot, SignalInfo& info) noexcept;
 int take_signal(Layout& w, Slot slot) noexcept;
 // Discards what is pending of a signal that the process ignores from now on.

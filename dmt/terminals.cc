@@ -48,8 +48,8 @@ std::uint32_t least_of(const TerminalModes& m) noexcept {
 }
 
 Readiness master_readiness(const Layout& w, const TerminalRecord& t) noexcept {
-  const bool told = t.packet && t.packet_status != 0;
-  return (t.to_master.bytes > 0 || told ? kIn : 0) | (told ? kPri : 0) |
+  const bool has_status = t.packet && t.packet_status != 0;
+  return (t.to_master.bytes > 0 || has_status ? kIn : 0) | (has_status ? kPri : 0) |
          (room(w, t.to_line, kTerminalQueueBytes) > 0 ? kOut : 0) | (t.line_closed ? kHup : 0);
 }
 

@@ -47,8 +47,8 @@ inline constexpr std::uint64_t kOutputBytes = 16ull << 20;
 // How much unread input one connection may hold in a replica; the proxy never proposes more (rule
 // 1).
 inline constexpr std::uint32_t kReceiveWindow = 256 * 1024;
-// The same before the server's first read, which opens the whole window.  It bounds what a full
-// backlog of silent or hostile clients can pin.
+// The limit of unread input before the server's first read, which opens the whole window.  It
+// bounds what a full backlog of silent or hostile clients can pin.
 inline constexpr std::uint32_t kFirstWindow = 32 * 1024;
 // The virtual send buffer S of DESIGN D15, unless the profile sets another.
 inline constexpr std::uint64_t kSendBufferDefault = 1024 * 1024;

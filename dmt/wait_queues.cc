@@ -38,7 +38,7 @@ template <typename Wanted, typename Act>
 std::uint32_t each_waiter(Layout& w, std::uint64_t object, std::uint32_t count, Wanted wanted,
                           Act act) noexcept {
   std::uint32_t found = 0;
-  // A thread moved within its bucket goes behind the threads that are there now; the loop ends
+  // A thread moved within its bucket goes behind the threads that are in it now; the loop ends
   // before it.
   const std::uint16_t last = bucket(w, object).tail;
   for (std::uint16_t slot = bucket(w, object).head; slot != kNone && found < count;) {

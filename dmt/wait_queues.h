@@ -20,7 +20,7 @@ using Operation = std::uint32_t;
 std::uint32_t signal(Layout& w, std::uint64_t object, std::uint32_t count) noexcept;
 inline constexpr std::uint32_t kAll = UINT32_MAX;
 
-// The same, only for waiters whose SlotRecord::wait_bits share a bit with `bits`
+// signal(), but only for waiters whose SlotRecord::wait_bits share a bit with `bits`
 // (FUTEX_WAKE_BITSET).
 std::uint32_t signal_bits(Layout& w, std::uint64_t object, std::uint32_t count,
                           std::uint32_t bits) noexcept;

@@ -172,7 +172,7 @@ def show_load(summary, port):
 
 
 class Survival:
-    """What lived through the kills, over all groups of the demo."""
+    """Counts the connections and answers that survived the kills, over all groups of the demo."""
 
     def __init__(self):
         self.kills = self.connections = self.answers = self.failed = 0
@@ -235,10 +235,10 @@ def page_of(work):
 
 def compare(summary, group):
     summary.step("did the replicas stay equal? crane-diff of all they ever wrote")
-    said = group.settle()
-    amount = max(s["outputs_bytes"] for s in said.values())
-    alarms = [s["verified"]["alarm"] for s in said.values() if s["verified"]["alarm"]]
-    checked = max(s["verified"]["index"] for s in said.values())
+    statuses = group.settle()
+    amount = max(s["outputs_bytes"] for s in statuses.values())
+    alarms = [s["verified"]["alarm"] for s in statuses.values() if s["verified"]["alarm"]]
+    checked = max(s["verified"]["index"] for s in statuses.values())
     group.stop()
     # One that was killed has recorded less.
     status, text = group.diff("--prefix")

@@ -123,7 +123,7 @@ def set_lane(filler):
 
 
 def run(command, limit, env=None):
-    """(status or None on time-out, output). Kills the whole process group at the end."""
+    """Returns (status or None on time-out, output). Kills the whole process group at the end."""
     limit *= FILLERS_WAIT if fills() else 1
     with tempfile.TemporaryFile("w+", errors="replace") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT,
@@ -184,7 +184,7 @@ class Runner:
         self.vm_cases()  # not beside fillers, which make an emulated machine's time uneven
 
     def long(self):
-        """What everything() leaves out."""
+        """Runs the programs that everything() leaves out."""
         self.scenarios(lambda name: name in LONG)
         self.vm_programs()
 
@@ -439,9 +439,9 @@ class Runner:
                 status, got, errors = self.standard_output(command)
                 text = got if text is None else text
                 hashes += re.findall(r"^schedule .*$", errors, re.M)
-                said = len(re.findall(f"^crane: .*{say.get('says', '')}", errors, re.M))
-                if "says" in say and not 1 <= said <= SAID_MOST:
-                    return f"{name}: {said} lines of the log match `says`", command, errors
+                times = len(re.findall(f"^crane: .*{say.get('says', '')}", errors, re.M))
+                if "says" in say and not 1 <= times <= SAID_MOST:
+                    return f"{name}: {times} lines of the log match `says`", command, errors
                 if status != wanted or got != text:
                     return (f"{name} ({describe(status)}, wanted {wanted})", command,
                             f"--- standard output\n{got}--- wanted\n{text}"

@@ -147,7 +147,7 @@ class LogRing {
                    EntryHeader& header) const noexcept;
 
   void set_commit_cell(View view, Index commit) noexcept;
-  // The commit index if the cell is whole and of `view`, else 0.
+  // Returns the commit index if the cell is complete and of `view`, else 0.
   Index commit_cell(View view) const noexcept;
   std::uint64_t commit_cell_offset() const noexcept { return ring_bytes(); }
 

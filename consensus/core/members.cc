@@ -104,7 +104,7 @@ bool Replica::screen(const Message& m) {
   return false;
 }
 
-// A learner that no leader writes to reports that it is there.
+// A learner that no leader writes to reports that it runs.
 void Replica::ask_to_join() {
   if (now_.now_ns < membership_.join_at_ns) return;
   membership_.join_at_ns = now_.now_ns + (config_.retry_ns << membership_.join_power);

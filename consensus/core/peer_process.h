@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica observes of a peer's process on the same host.
+// A replica's observations of a peer's process on the same host.
 //
 // Threads: a plain value.
 

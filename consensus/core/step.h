@@ -331,7 +331,7 @@ using Action = std::variant<WriteLog, ReadLog, ReadCell, CloseLog, SetCell, Send
                             StorePromise, StoreEntries, FetchEntries, DropStored>;
 using ActionList = std::vector<Action>;
 
-// --- what is proposed and delivered --------------------------------------------------------------
+// --- proposals and delivery --------------------------------------------------------------
 
 struct Proposal {
   std::uint8_t type = 0;       // < kOwnTypesMin

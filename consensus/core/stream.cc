@@ -235,7 +235,7 @@ void Replica::send_progress(ReplicaId id) {
 }
 
 // A follower that gets a long history scans everything after its commit index again with every
-// write, until this START is there; and if this leader is lost earlier, the next one begins
+// write, until it holds this START; and if this leader is lost earlier, the next one begins
 // there.
 void Replica::tell_progress(ReplicaId id) {
   const Peer& p = peers_[value(id)];

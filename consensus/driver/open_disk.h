@@ -12,7 +12,7 @@
 
 namespace crane::consensus {
 
-// What files outside of store and memory record (member_mark.h).
+// The contents of the files outside of store and memory (member_mark.h).
 struct Marks {
   bool was_member = false;  // this replica was a member
   bool restored = false;    // it was restored from a backup, and has sent nothing since

@@ -133,15 +133,15 @@ void StoreSide::saw(const store::Room& room) {
     no_room_ = directory_ + ": the disk is full: " + std::to_string(room.free >> 20) +
                " MiB free, " + mib(room.missing) + " missing";
   }
-  const std::string who = "r" + std::to_string(value(self_)) + ": ";
+  const std::string self_name = "r" + std::to_string(value(self_)) + ": ";
   if (!room.enough && !was_full) {
-    Message() << "no room for the log: " << who.c_str() << no_room_.c_str()
+    Message() << "no room for the log: " << self_name.c_str() << no_room_.c_str()
               << "; this replica stores nothing, and inputs wait if no majority stores; make room "
                  "there: it then continues";
   } else if (room.enough && was_full) {
-    Message() << "there is room for the log again: " << who.c_str() << directory_.c_str();
+    Message() << "there is room for the log again: " << self_name.c_str() << directory_.c_str();
   } else if (room.low && !low_ && room.enough) {
-    Message() << "little room for the log: " << who.c_str() << directory_.c_str() << ": "
+    Message() << "little room for the log: " << self_name.c_str() << directory_.c_str() << ": "
               << (room.free >> 20) << " MiB free; checkpoints are taken more often to cut it";
   }
   low_ = room.low;

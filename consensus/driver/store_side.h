@@ -42,12 +42,12 @@ class StoreSide {
   bool take(const std::function<void(const core::Event&)>& step);
   int event_fd() const noexcept { return thread_->event_fd(); }
 
-  // Consensus::copy_log(); `held`: all entries up to here are committed, and in the store.
+  // See Consensus::copy_log().  All entries up to `held` are committed and in the store.
   Result<LogCopy> copy(const LogCopyRequest& request, Index held);
 
   // The store still has entries to hand out, before the core's.
   bool replaying() const noexcept { return next_ <= replay_to_; }
-  // Some of them are read.
+  // Some of these entries are already read.
   bool ready() const noexcept { return ready_; }
   // Hands out the entries that were read.
   void replay(const std::function<void(const EntryView&)>& hand_out);

@@ -70,7 +70,7 @@ struct LinkName {
 
 class SecureLink;
 
-// What all links of a process share.
+// The TLS context that all links of a process share.
 class LinkContext {
  public:
   static Result<std::unique_ptr<LinkContext>> create(const GroupSecret& secret, ReplicaId self,

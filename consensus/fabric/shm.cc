@@ -39,8 +39,8 @@ void ShmFabric::set_cell(std::uint8_t cell, const CellValue& v) noexcept {
 
 namespace {
 
-// FABRIC-F10: the writer of version n + 1 uses the other copy, so a value is whole if the version
-// did not change during the read.
+// FABRIC-F10: the writer of version n + 1 uses the other copy, so a value is complete if the
+// version did not change during the read.
 bool load_cell(const shm::Cell& c, CellValue& out) noexcept {
   constexpr int kTriesMax = 1000;
   for (int i = 0; i < kTriesMax; ++i) {

@@ -97,7 +97,7 @@ Result<std::unique_ptr<ShmFabric>> ShmFabric::open(const ShmOptions& options) {
   }
   std::unique_ptr<ShmFabric> out(new ShmFabric(options));
   if (const Outcome opened = out->open_own(); !opened) return opened.error();
-  if (const Outcome told = out->announce(); !told) return told.error();
+  if (const Outcome outcome = out->announce(); !outcome) return outcome.error();
   return out;
 }
 

@@ -65,7 +65,8 @@ Result<Region> Region::open(const std::string& path, Access access, std::size_t 
     const auto mode = access == Access::kRead ? bip::read_only : bip::read_write;
     const bip::file_mapping file(path.c_str(), mode);
     Region out;
-    // Also for read access: a writer backs the pages that the file's owner will copy to (ROOM-1).
+    // Writable even for read access: before a process writes to a peer's file, it allocates the
+    // pages that the owner will copy to (ROOM-1).
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) {
       const Error why = system_error("open shared segment");

@@ -8,7 +8,7 @@
 // acknowledgement sent AFTER the copy.
 //
 // How each guarantee of fabric.h is met:
-//   F1             one stream per peer; a write is copied when its frame is whole.
+//   F1             one stream per peer; a write is copied when its frame is complete.
 //   F2, F6         a grant is a number in the owner's control file, compared with each frame;
 //                  clearing the number is the revoke.  Keys count up from a random start and are
 //                  persistent.
@@ -167,7 +167,7 @@ class TcpFabric final : public Fabric {
     std::uint64_t heard_ns = 0;
     std::uint64_t sent_ns = 0;  // on the background plane
 
-    // As a writer and reader of the peer's memory.
+    // State for writes and reads of the peer's memory.
     std::deque<Op> ops;
     std::uint64_t sequence = 0;
     std::size_t log_pending = 0;     // pending ops of kind kLog
@@ -180,7 +180,7 @@ class TcpFabric final : public Fabric {
     AnswerClock clocks[tcp::kPlanes];
     LinkQuiet quiet;  // of the background plane
 
-    // As the owner of memory that the peer writes and reads.
+    // State for the peer's writes and reads of this replica's memory.
     std::uint64_t ack_sequence = 0;
     std::uint8_t ack_flag = 0;
     bool ack_due = false;

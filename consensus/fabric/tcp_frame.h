@@ -97,9 +97,9 @@ struct Frame {
 
 enum class Decoded : std::uint8_t { kMore, kFrame, kBad };
 
-// Decodes the frame at the beginning of `in`. kMore: the frame is not whole yet; `out.bytes` is the
-// number of bytes it needs (at least sizeof(FrameHead)). kBad: no frame of this plane begins like
-// that; the caller must close the link.  `write_bytes_max` limits the bytes of a kWrite.
+// Decodes the frame at the beginning of `in`. kMore: the frame is not complete yet; `out.bytes` is
+// the number of bytes it needs (at least sizeof(FrameHead)). kBad: no frame of this plane begins
+// like that; the caller must close the link.  `write_bytes_max` limits the bytes of a kWrite.
 Decoded decode(std::span<const std::byte> in, Plane plane, std::uint64_t write_bytes_max,
                Frame& out) noexcept;
 

@@ -544,7 +544,7 @@ void TcpFabric::maintain_peer(ReplicaId id) noexcept {
   for (const Plane plane : {Plane::kBackground, Plane::kLog}) {
     const auto at = static_cast<std::size_t>(plane);
     if (p.connections[at] != nullptr) continue;
-    // The background plane first: it finds out whether the peer is there.
+    // The background plane first: it finds out whether the peer runs.
     if (plane == Plane::kLog &&
         (p.connections[kBackConnection] == nullptr || !p.connections[kBackConnection]->greeted)) {
       continue;

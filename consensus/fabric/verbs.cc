@@ -36,7 +36,7 @@ bool whole(const CellCopy& c) noexcept {
                                      [](std::uint64_t w) { return w == 0; });
 }
 
-// The newest copy that is whole; null: none.
+// Returns the newest complete copy, or null.
 const CellCopy* newest(const verbs::Cell& cell) noexcept {
   const CellCopy* best = nullptr;
   for (const CellCopy& c : cell.copy) {
@@ -62,7 +62,7 @@ void VerbsFabric::set_cell(std::uint8_t cell, const CellValue& v) noexcept {
 CellValue VerbsFabric::own_cell(std::uint8_t cell) const noexcept {
   CRANE_ASSERT(cell < kCellsMax);
   const CellCopy* const c = newest(own()->cells[cell]);
-  CRANE_ASSERT(c != nullptr);  // FABRIC-F10: one copy is whole, wherever the owner died
+  CRANE_ASSERT(c != nullptr);  // FABRIC-F10: one copy is complete, wherever the owner died
   CellValue v;
   std::copy(std::begin(c->words), std::end(c->words), v.words);
   return v;
@@ -147,7 +147,7 @@ bool VerbsFabric::post_read(Peer& p, ReplicaId id, Op& op, std::uint64_t number)
   return true;
 }
 
-// FABRIC-F10: false when no copy is whole, or the newest is older than one already seen.
+// FABRIC-F10: false when no copy is complete, or the newest is older than one already seen.
 bool VerbsFabric::take_cell(Peer& p, Op& op) noexcept {
   verbs::Cell seen;
   std::memcpy(&seen, op.buffer.at, sizeof seen);

@@ -2,7 +2,7 @@
 #pragma once
 // The properties that must hold in every world, one class each.
 //
-// Each is called with what happened and returns a complaint, or "" if all is well.
+// The world calls them with each event.  They return a complaint, or "" if the property holds.
 
 #include <algorithm>
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Delivered {
   std::uint64_t proposal = 0;  // the client's number, 0 for the core's own entries
 };
 
-// AGREEMENT  The same index has the same bytes on all replicas for ever; views never fall along the
-//            log, so nothing committed in an older view is missing from a newer one.
+// AGREEMENT  The same index always has the same bytes on all replicas.  Views never decrease along
+//            the log, so a newer view has every entry that an older one committed.
 class AgreementChecker {
  public:
   std::string on_delivered(unsigned node, Index index, const Delivered& entry);
@@ -89,10 +89,11 @@ class AtMostOnceChecker {
   std::vector<std::uint64_t> seen_;  // ascending
 };
 
-// UNIQUE VIEWS  Only the owner of a view requests it, and only in one process: one that forgot the
-//               view does not request it again.  A replica that recovered under a new incarnation
-//               may request it if none led in it: with a majority for the view, the replica would
-//               have been admitted again in a higher one.  At most one process leads in a view.
+// UNIQUE VIEWS  Only the owner of a view requests it, and only in one process: a process that lost
+//               its memory does not request the view again.  A replica that recovered under a new
+//               incarnation may request it if none led in it: with a majority for the view, the
+//               replica would have been admitted again in a higher one.  At most one process leads
+//               in a view.
 class UniqueViewChecker {
  public:
   std::string on_asked(unsigned node, std::uint32_t process, std::uint32_t incarnation, View view);
@@ -107,7 +108,7 @@ class UniqueViewChecker {
   std::map<std::uint64_t, std::uint32_t> led_;
 };
 
-// LIVENESS  After the last fault, proposals commit and reach every voter in reach.
+// LIVENESS  After the last fault, proposals commit and are delivered on every connected voter.
 class LivenessChecker {
  public:
   std::string at_end(unsigned node, std::uint64_t delivered, std::uint64_t committed) const;
@@ -156,8 +157,8 @@ class InSightChecker {
   std::map<unsigned, std::set<unsigned>> gone_;  // by the events that each node got
 };
 
-// KEPT LOG  A replica whose memory survived can begin at the place from which it was to keep its
-//           log, or where it began, and at each later checkpoint: it is not refused because the
+// KEPT LOG  A replica whose memory survived can begin at the place from which it must keep its log,
+//           or where it began before, and at each later checkpoint.  It is not refused because the
 //           place is too old (CORE-C7).
 class KeptLogChecker {
  public:
@@ -171,10 +172,11 @@ class KeptLogChecker {
   std::string on_refused(unsigned node, Index checkpoint) const;
 
  private:
-  std::vector<std::optional<Index>> from_;  // nothing: it does not keep its log
+  std::vector<std::optional<Index>> from_;  // nullopt: it does not keep its log
 };
 
-// NOTICED  A group that lost committed entries reports it and stops, rather than continue without.
+// NOTICED  A group that lost committed entries reports it and stops; it does not continue without
+// them.
 class NoticedChecker {
  public:
   std::string at_end(bool somebody_failed) const;

@@ -109,7 +109,7 @@ std::optional<core::Checkpoint> Cluster::choose_checkpoint(unsigned id) {
   core::Checkpoint none;
   none.config.members = core::Members::first(faults_.members);
   const std::vector<core::Checkpoint> all = kept_by_all();
-  if (const auto told = told_checkpoint(id)) return told;
+  if (const auto place = told_checkpoint(id)) return place;
   if (all.empty()) return none;
   Random& r = world_.random;
   if (n.refused > 0 || n.no_disk || r.chance(500)) return all.back();

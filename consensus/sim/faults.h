@@ -106,10 +106,10 @@ struct Faults {
   static Faults draw_slow_disks(std::uint64_t seed);
   // As draw_changes; an analysis replica comes, leaves and loses its memory; operators err, too.
   static Faults draw_analysis(std::uint64_t seed);
-  // Its slot; kReplicasMax: there is none.
+  // Returns the slot of the analysis replica, or kReplicasMax without one.
   unsigned analysis_slot() const { return analysis ? replicas - 1U : unsigned{kReplicasMax}; }
-  // The same plot in less time: faults come closer together; the calm at the end is as long but has
-  // fewer entries.
+  // Shortens the run: the same faults follow each other faster, and the calm at the end is as long,
+  // but has fewer entries.
   void condense();
   std::string print() const;
   // Removes classes of faults by name, separated by commas; false if a name is unknown.

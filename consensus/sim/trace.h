@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A readable log of a world: faults, elections, grants and commits as sentences, runs of equal
-// events in one line; every single operation only on request, or just before a violation.
+// A readable log of a world: faults, elections, grants and commits as sentences, and equal events
+// in one line.  It has every single operation only on request, or just before a violation.
 
 #include <cstdarg>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace crane::consensus::sim {
 
 class Trace {
  public:
-  // Prints nothing if `out` is null.  `all`: every operation, too.
+  // Prints nothing if `out` is null.  If `all`, prints every operation, too.
   Trace(std::FILE* out, bool all, unsigned replicas);
   ~Trace() { end_runs(); }
 
@@ -25,7 +25,7 @@ class Trace {
   void tell(std::uint64_t now_ns, const char* format, std::va_list arguments);
   // Prints one operation.
   void detail(std::uint64_t now_ns, const char* format, std::va_list arguments);
-  // Counts one of many equal events: `what` of replica `id`, by number.
+  // Counts an event of a frequent kind: `what` of replica `id`.
   void count(std::uint64_t now_ns, unsigned id, const char* what, std::uint64_t number);
   // Prints the last operations, which tell() alone does not show.
   void show_last();

@@ -228,7 +228,7 @@ int BdbStore::read_meta() {
   return 0;
 }
 
-// Reads the newer of the two slots of the high mark; false if none is whole.
+// Reads the newer of the two slots of the high mark; false if none is complete.
 bool BdbStore::read_high(std::uint64_t& sequence, Identity& identity, Index& last) {
   if (high_fd_ < 0) high_fd_ = ::open(path("high").c_str(), O_RDWR | O_CLOEXEC);
   bool found = false;
@@ -306,8 +306,8 @@ Outcome BdbStore::set_aside() {
   return Done{};
 }
 
-// Until the new store is whole, only the high mark records what existed: transaction 0 is a store
-// that was never used, an empty file one that was discarded.
+// Until the new store is complete, only the high mark records what existed: transaction 0 is a
+// store that was never used, an empty file one that was discarded.
 Outcome BdbStore::begin_reset(const Identity& identity) {
   const bool unused = state_.damage.empty() && state_.identity.incarnation == 0;
   close();

@@ -88,7 +88,7 @@ Result<bool> LogTailReader::fill() {
   return got.value() > 0;
 }
 
-// Takes the entries that are whole in the buffer.
+// Takes the entries that are complete in the buffer.
 Outcome LogTailReader::take_entries() {
   const std::uint32_t payload_max = core::Config{}.payload_bytes_max;
   while (at_.at.index < tail_.end.at.index) {

@@ -58,11 +58,11 @@ Result<Recovered> recover(Store& store, const Memory& memory, std::uint64_t log_
 Outcome take_place(Store& store, std::uint64_t log_id, ReplicaId self, bool was_member,
                    const core::Checkpoint& checkpoint);
 
-// The same for a backup that contains the log after its checkpoint, in the file `tail`: the store
-// then begins where the tail begins, and holds all of it, as committed.  The member is the one that
-// the newest list names, in the tail or in `checkpoint`, which is the backup's or a newer one of
-// the restored group.  Completes an interrupted call.  kDamaged: the file is not a valid tail, and
-// nothing was changed.
+// take_place() for a backup that contains the log after its checkpoint, in the file `tail`: the
+// store then begins where the tail begins, and holds all of it, as committed.  The member is the
+// one that the newest list names, in the tail or in `checkpoint`, which is the backup's or a newer
+// one of the restored group.  Completes an interrupted call.  kDamaged: the file is not a valid
+// tail, and nothing was changed.
 Outcome take_place_with(const std::string& tail, Store& store, std::uint64_t log_id, ReplicaId self,
                         bool was_member, const core::Checkpoint& checkpoint);
 

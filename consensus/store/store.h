@@ -75,9 +75,10 @@ class Store {
   virtual Outcome reset_at(const Identity& identity, const core::Cursor& begin, View promise) = 0;
   Outcome reset(const Identity& identity) { return reset_at(identity, {}, {}); }
   virtual Outcome promise(View view) = 0;
-  // `bytes`: whole entries, padded as in the ring, the first of which follows `from`; `commit`: the
-  // committed position.  Stops before the first invalid entry; returns the cursor after the last
-  // durable one.  REQUIRES: first.index <= from.index <= last.index, from.last held there.
+  // `bytes` has complete entries, padded as in the ring, the first of which follows `from`.
+  // `commit` is the committed position.  Stops before the first invalid entry; returns the cursor
+  // after the last durable one.  REQUIRES: first.index <= from.index <= last.index, from.last held
+  // there.
   virtual Result<core::Cursor> append(const core::Cursor& from, std::span<const std::byte> bytes,
                                       const core::Cursor& commit) = 0;
   // Appends to `out` the entries held from index `from` on, padded as in the ring, at least one, up

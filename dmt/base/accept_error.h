@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a failed accept() means for the listening descriptor.  When the host lacks descriptors or
-// memory, or the socket does not listen, accept() removes nothing from the queue.  The descriptor
-// stays readable, so a loop that polls it would spin.
+// The meaning of a failed accept() for the listening descriptor.  When the host lacks descriptors
+// or memory, or the socket does not listen, accept() removes nothing from the queue.  The
+// descriptor stays readable, so a loop that polls it would spin.
 //
 // Threads: pure.
 

@@ -18,7 +18,8 @@ bool within(unsigned char code, unsigned char low, unsigned char high) noexcept 
   return code >= low && code <= high;
 }
 
-// `wide`: REX.W; `half`: the prefix 66; `group`: the ModRM field that selects the operation.
+// `wide` is true with REX.W, `half` with the prefix 66.  `group` is the ModRM field that selects
+// the operation.
 Form form_of(unsigned char code, bool wide, bool half, unsigned group) noexcept {
   const std::size_t word = half ? 2 : 4;
   if (code < 0x40) {  // add, or, adc, sbb, and, sub, xor, cmp

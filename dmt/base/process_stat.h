@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the kernel reports about a process in /proc/PID/stat (proc(5)).
+// The kernel's report about a process in /proc/PID/stat (proc(5)).
 //
 // Threads: any.  Allocates memory, so the preloaded library cannot use it.
 

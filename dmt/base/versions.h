@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What two builds of Crane must have in common.  Replicas of two builds may run in one group if all
-// numbers in kAgreedVersions are equal.  Then a replica of one build can follow, lead and recover
-// from a replica of the other.  The bytes of the programs may differ.
+// The versions that two builds of Crane must have in common.  Replicas of two builds may run in one
+// group if all numbers in kAgreedVersions are equal.  Then a replica of one build can follow, lead
+// and recover from a replica of the other.  The bytes of the programs may differ.
 //
 // The segment (dmt::kLayoutVersion) is not in the table: only a replica's node and its server's
 // libcrane.so share it.  Both come from one build, unless a server is restored from a checkpoint of
@@ -21,7 +21,7 @@
 namespace crane {
 
 namespace versions {
-// What nodes exchange: frames, messages of the protocol, memory that nodes share.
+// The data that nodes exchange: frames, messages of the protocol, memory that nodes share.
 inline constexpr std::uint32_t kWire = 3;
 // Entries and their bodies, and their format in a store.
 inline constexpr std::uint32_t kLog = 2;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What an RDMA device itself takes for an entry's bytes: WRITEs through libibverbs and nothing
-// else, from one device to two others of this machine.  The floor under every commit rule that
-// writes to two followers.
+// Measures the time that an RDMA device itself takes for an entry's bytes: WRITEs through
+// libibverbs and nothing else, from one device to two others of this machine.  This is the least
+// time of every commit rule that writes to two followers.
 //
 // Threads: one.  What fails ends the process.
 

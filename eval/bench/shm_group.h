@@ -38,7 +38,7 @@ class ShmGroup {
   // Has `leader` propose `count` entries, one after the other.  False on time-out, or when it lost
   // leadership meanwhile.
   bool propose(int leader, std::uint64_t count, int timeout_ms);
-  // Until every live replica has applied what the most advanced one has.
+  // Waits until every live replica has applied the last entry of the most advanced one.
   bool wait_all_applied(int timeout_ms);
   // True when all live replicas that applied the same index have the same hash, and none saw a gap.
   bool all_agree() const;
@@ -49,7 +49,7 @@ class ShmGroup {
   std::uint64_t applied(int replica) const;
   // Views seen by the replica; more than expected: needless elections.
   std::uint64_t view_counter(int replica) const;
-  // Of all proposals so far, sorted, ns; at most kLatenciesMax.
+  // Returns the latencies of all proposals so far, sorted, in ns; at most kLatenciesMax.
   std::vector<std::uint64_t> latencies_ns() const;
 
   struct Memory {

@@ -60,7 +60,7 @@ using crane::Index;
 using crane::ReplicaId;
 using crane::consensus::Token;
 
-// --- what is measured ---------------------------------------------------------------------------
+// --- measurements ---------------------------------------------------------------------------
 
 class Bench {
  public:

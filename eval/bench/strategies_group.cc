@@ -53,7 +53,7 @@ std::unique_ptr<T> must(Result<std::unique_ptr<T>> opened) {
   return std::move(opened).value();
 }
 
-// What the options of all fabrics have in common.
+// Returns the options that all fabrics have in common.
 template <typename Options>
 Options options_of(const Settings& s, const std::string& directory, ReplicaId self) {
   Options o;

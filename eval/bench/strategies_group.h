@@ -56,13 +56,13 @@ std::unique_ptr<Fabric> open_fabric(const Settings& s, const std::string& direct
 std::unique_ptr<Consensus> open_core(const Settings& s, const std::string& directory,
                                      ReplicaId self, bool& leads,
                                      std::function<void(Index)> on_committed);
-// Until all keys are exchanged.
+// Exchanges the keys; returns when all have arrived.
 void exchange(Fabric& fabric, KeyExchange& keys, std::uint8_t replicas, ReplicaId self);
 // A follower's process: answers as every strategy wants, until it is killed.
 [[noreturn]] void follow(const Settings& s, const std::string& directory, ReplicaId self);
 
-// What leader and followers tell each other beside the fabric; not on any measured path but
-// `validated`.
+// Data that leader and followers exchange outside the fabric.  Only `validated` is on a measured
+// path.
 struct Board {
   std::atomic<bool> spin;
   struct alignas(64) Follower {

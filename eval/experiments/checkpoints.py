@@ -59,11 +59,11 @@ class Continuous(taking.Worker):
 def checkpoint(group, number):
     """One more checkpoint of replica `number`, as its node reports it, ms and bytes."""
     taking.checkpoint(group, number)
-    said = group.status(number)["checkpoint"]
-    found = {name: said[f"{name}_us"] / 1000 for name in ("prepare", "rest", "held", "pack")}
-    found.update({name: us / 1000 for name, us in said["phases_us"].items()
+    fields = group.status(number)["checkpoint"]
+    found = {name: fields[f"{name}_us"] / 1000 for name in ("prepare", "rest", "held", "pack")}
+    found.update({name: us / 1000 for name, us in fields["phases_us"].items()
                   if us is not None})
-    name = f"{said['last']:012}"
+    name = f"{fields['last']:012}"
     kept = next((group.dir / f"r{number}" / "checkpoints").glob(f"*.{name}"))
     found["bytes"] = sum(p.stat().st_size for p in kept.iterdir())
     files = json.loads((kept / "manifest.json").read_text())["files"]
@@ -79,15 +79,15 @@ def recover(group, number):
     marks = {}
 
     def caught_up():
-        said = group.status(number)
-        if not said or said["pid"] == before or said["server_pid"] is None:
+        status = group.status(number)
+        if not status or status["pid"] == before or status["server_pid"] is None:
             return None
-        if not said["checkpoint"]["return_us"]["running"]:
+        if not status["checkpoint"]["return_us"]["running"]:
             return None
         marks.setdefault("back", 1000 * (time.monotonic() - began))
         if "end" not in marks:   # what the group had agreed on when it was back
             marks["end"] = max(s["commit"] for s in group.statuses().values() if s)
-        return said if said["applied"] >= marks["end"] else None
+        return status if status["applied"] >= marks["end"] else None
     try:
         said = h.wait_until(caught_up, 60, f"replica {number} recovers and catches up")
     except h.Failure:
@@ -102,7 +102,7 @@ def recover(group, number):
 
 @contextlib.contextmanager
 def warm_group(place, kind):
-    """(group, server, its two followers); at the end all three must be equal."""
+    """Yields (group, server, its two followers); at the end all three must be equal."""
     _, server = prepared_server(place, kind)
     try:
         with h.Group(place, server.command, port=server.port, options=server.options) as group:
@@ -137,7 +137,7 @@ def under_load(place, kind, options):
 
 
 def latency(place, kind, options):
-    """What a client at a fixed rate sees."""
+    """Measures the latency that a client at a fixed rate sees."""
     client, rate = PACED[kind.name]
     windows = {"quiet": [], "checkpoint": [], "return": []}
 
@@ -194,15 +194,15 @@ def clients_table(rows):
             "p99 / quiet p99", "errors"]
     lines = []
     for row in (row for row in rows if "latency" in row):
-        said = row["latency"]
+        part = row["latency"]
         for what in ("quiet", "checkpoint", "return"):
-            one = said[what]
+            one = part[what]
             if one["requests"]:
-                lines.append([f"{row['name']}, {said['rate']}/s", what, one["requests"],
+                lines.append([f"{row['name']}, {part['rate']}/s", what, one["requests"],
                               f"{one['p50_ms']:.2f}", f"{one['p99_ms']:.2f}",
                               f"{one['worst_ms']:.1f}",
-                              f"{one['p99_ms'] / said['quiet']['p99_ms']:.2f}",
-                              len(said["errors"])])
+                              f"{one['p99_ms'] / part['quiet']['p99_ms']:.2f}",
+                              len(part["errors"])])
     return tables.table(head, lines, 2) if lines else ""
 
 

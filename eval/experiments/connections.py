@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What many connections cost when the leader's node is killed.
+"""The cost of many connections when the leader's node is killed.
 
 The time from the kill until the first and until the last of them is answered, and the memory per
 connection of each node. The clients are idle connections to a group of redis. All nodes are stopped
@@ -93,11 +93,11 @@ def one_round(place, count):
         for pid in others:
             os.kill(pid, signal.SIGCONT)
         first, last, wrong = crowd.answers(moment)
-        said = group.status(group.leader())
+        status = group.status(group.leader())
         crowd.close()
     kb = [(b - a) / count for a, b in zip(before, after)]
     return {"connections": count, "first_ms": first * 1000, "last_ms": last * 1000,
-            "wrong": wrong, "adopted": said["last_adopted"], "reset": said["last_reset"],
+            "wrong": wrong, "adopted": status["last_adopted"], "reset": status["last_reset"],
             "leader_kb": kb.pop(leader), "follower_kb": max(kb)}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one request costs besides time: wake-ups, system calls, copies.
+"""The costs of one request besides time: wake-ups, system calls, copies.
 
 Each server of the matrix starts once natively and once as a group of one replica. A first load
 counts context switches of every thread, from /proc, and what the node's status counts. A second one

@@ -3,7 +3,7 @@
 
 redis (append-only file), postgresql, mariadb and slapd, three replicas each, `--data` and
 `--durability disk`. Each of 8 clients adds ids of its own and remembers which were acknowledged.
-In each round one of four things happens while they do: a stop in order; a kill -9 of everything; a
+In each round one of four things happens while they do: an orderly stop; a kill -9 of everything; a
 stop and the loss of one replica's directory; a kill -9 of crane-run alone.  The group is started
 again, and every id that was ever acknowledged must be there, once, and the replicas be equal.
 """

@@ -195,7 +195,7 @@ class Etcd:
                 "p99_ms": times[int(0.99 * (len(times) - 1))] / 1e3}
 
     def own_syncs(self):
-        """What the nodes count themselves: of the log and of the store."""
+        """Returns the nodes' own counts, of the log and of the store."""
         total = 0
         for client in self.clients:
             with urllib.request.urlopen(f"{client}/metrics", timeout=10) as answer:

@@ -119,7 +119,7 @@ def counting(group, count):
 
 
 def at_rest(group, seconds):
-    """What the group does for itself: processor time, and how often its nodes are woken."""
+    """Measures an idle group: its processor time, and how often its nodes are woken."""
     pids, before, begin = group.processes(), group.statuses(), time.monotonic()
     used = -usage.seconds_of(pids)
     time.sleep(seconds)
@@ -155,7 +155,7 @@ def steady_group(place, fabric):
 
 
 def light_load(group, end):
-    """(answers, broken runs)"""
+    """Returns (answers, broken runs)"""
     with counting(group, 1) as clients:
         time.sleep(max(end - time.monotonic(), 0))
     return clients[0].answers, 0

@@ -55,10 +55,10 @@ class Memcached(server_memcached.Memcached):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=180, check=False)
         if done.returncode != 0:
             raise h.Failure(f"latency-load ended with {done.returncode}: {done.stderr.strip()}")
-        said = json.loads(done.stdout)
-        self.counted = said["answered"] + FILLED
-        return [("get/set 90:10", said["answered_rate"], said["latency"]["p50_us"] / 1000,
-                 said["latency"]["p99_us"] / 1000)]
+        answer = json.loads(done.stdout)
+        self.counted = answer["answered"] + FILLED
+        return [("get/set 90:10", answer["answered_rate"], answer["latency"]["p50_us"] / 1000,
+                 answer["latency"]["p99_us"] / 1000)]
 
     def requests_made(self, requests, rows):
         return self.counted
@@ -77,8 +77,8 @@ def kind_of(name, threads, clients):
 # --- measuring ------------------------------------------------------------------------------------
 
 def share_in(text, name=LIBRARY):
-    """Of `perf report -F sample,dso -t,`: the part of the samples in that library; None: there are
-    too few samples."""
+    """Returns the part of the samples of `perf report -F sample,dso -t,` that are in that library,
+    or None if there are too few samples."""
     rows = [(int(count), pathlib.Path(dso).name)
             for count, dso in re.findall(r"^\s*(\d+)\s*,\s*(\S+)", text, re.M)]
     total = sum(count for count, _ in rows)
@@ -101,10 +101,10 @@ def share_with_turn(running, server, requests, work):
     finally:
         perf.terminate()
         perf.wait(30)
-    told = subprocess.run(["perf", "report", "-i", str(data), "--stdio", "--sort", "dso", "-F",
+    done = subprocess.run(["perf", "report", "-i", str(data), "--stdio", "--sort", "dso", "-F",
                            "sample,dso", "-t,"], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True, check=False)
-    return share_in(told.stdout)
+    return share_in(done.stdout)
 
 
 def one_point(place, name, label, threads, clients, options):
@@ -130,7 +130,7 @@ def one_point(place, name, label, threads, clients, options):
 
 
 def points(options):
-    """[(threads, clients)]: a cross through BASE, or all pairs."""
+    """Returns [(threads, clients)]: a cross through BASE, or all pairs."""
     if options.grid:
         return [(t, c) for t in options.threads for c in options.clients]
     return list(dict.fromkeys([(t, BASE[1]) for t in options.threads]
@@ -161,21 +161,21 @@ COLUMNS = (("turns", "turns"), ("server_wakeups", "wake-ups, server"),
 
 
 def medians(rows):
-    """[(server, configuration, threads, clients, its rows, {figure: median})], in the order of
-    CONFIGURATIONS at each point."""
+    """Returns [(server, configuration, threads, clients, its rows, {figure: median})], in the order
+    of CONFIGURATIONS at each point."""
     found = {}
     for row in rows:
         point = (row["server"], row["threads"], row["clients"],
                  list(CONFIGURATIONS).index(row["configuration"]))
         found.setdefault(point, []).append(row)
-    told = []
+    results = []
     for (server, threads, clients, number), some in sorted(found.items()):
         figures = {"rate": statistics.median(row["rate"] for row in some)}
         for key in {key for row in some for key in row["figures"]}:
             values = [row["figures"][key] for row in some if row["figures"].get(key) is not None]
             figures[key] = statistics.median(values) if values else None
-        told.append((server, list(CONFIGURATIONS)[number], threads, clients, some, figures))
-    return told
+        results.append((server, list(CONFIGURATIONS)[number], threads, clients, some, figures))
+    return results
 
 
 def table(rows):
@@ -187,7 +187,8 @@ def table(rows):
 
 
 def models_of(rows, bench):
-    """[(server, Terms, {how: us}, measured rate)] at BASE; needs the native server's figures."""
+    """Returns [(server, Terms, {how: us}, measured rate)] at BASE; needs the native server's
+    figures."""
     at_base = {(server, label): figures for server, label, threads, clients, _, figures
                in medians(rows) if (threads, clients) == BASE}
     turn_ns = next(row["ns"] for row in bench if row["case"] == model.ONE_TURN)

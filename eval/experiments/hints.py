@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What soft barriers bring PHP servers (CRANE, figure 15).
+"""The gain of PHP servers from soft barriers (CRANE, figure 15).
 
 Apache and civetweb with a PHP page of about 70 ms at 8 clients: natively, then with one replica in
 both modes, without hints and with the one before PHP's entry, which `crane-run --soft-barrier` sets

@@ -50,7 +50,7 @@ def ahead():
 
 
 def ask(place, server, protocol, rate, options, seconds):
-    """What latency-load reports."""
+    """Runs latency-load and returns its report."""
     words = [*ahead(), str(place.out / "latency-load"), "--protocol", protocol,
              "--port", str(server.port), "--connections", str(options.connections),
              "--rate", f"{rate:.1f}", "--seconds", str(seconds),
@@ -150,7 +150,7 @@ def text(rows, x):
 
 
 def curve(runs):
-    """[(1 / part of the requests above, ms)] of all runs' bins put together."""
+    """Returns [(1 / part of the requests above, ms)] of all runs' bins put together."""
     bins = {}
     for run in runs:
         for upper, count in run["latency"]["bins"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server that asks another one costs, against the same server without Crane.
+"""The cost of a server that sends requests to another one, against the same server without Crane.
 
 nginx passes requests on to an nginx outside of the group, once with a pool of connections that it
 keeps and once with a connection for each request. The front runs natively, as a group of one and

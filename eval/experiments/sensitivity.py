@@ -17,7 +17,7 @@ from start import all_kinds, bubbles, one_run, prepared_server
 
 OPTIONS = {"repeats": session.repeats(3), "only": session.ONLY, "quick": session.QUICK}
 QUIET = "noted"
-# What is varied: (parameter, rule, option, default, values).
+# The varied parameters: (parameter, rule, option, default, values).
 SWEEPS = (
     ("W_timeout, us", "classic", "--w-timeout", 100, (10, 100, 1000, 10000)),
     ("N_clock, turns", "classic", "--n-clock", 1000, (100, 1000, 10000, 60000)),

@@ -56,7 +56,7 @@ def result_name(options):
 # --- the comparison -------------------------------------------------------------------------------
 
 class Judge(session.Place):
-    """What m.one_run() needs of a scenario; keeps what it reported."""
+    """The part of a scenario that m.one_run() needs; keeps the reports."""
 
     def __init__(self, out, work):
         super().__init__(out, work, "servers")
@@ -115,7 +115,7 @@ def asked(server, options):
 
 
 def speed(x, kind, log):
-    """(runs, {configuration: [reason]} of those that did not run)."""
+    """Returns (runs, {configuration: [reason]} of those that did not run)."""
     failed = {}
     chosen = {label: CONFIGURATIONS[label] for label in labels(x.options.configurations)}
     with ground.prepared(kind.native_directories, kind.native_users):
@@ -127,7 +127,7 @@ def speed(x, kind, log):
 
 
 def labels(names):
-    """Of --configurations."""
+    """Returns the labels in the value of --configurations."""
     found = names.split(",")
     unknown = [label for label in found if label not in CONFIGURATIONS]
     if unknown:
@@ -150,7 +150,7 @@ def failures(name, failed, repeats):
 
 
 def is_judged(name):
-    """Of a name of failures(): without that configuration the row is missing."""
+    """Whether the row of a name of failures() is missing without that configuration."""
     return name.rsplit(", ", 1)[1] in JUDGED
 
 
@@ -207,7 +207,7 @@ def said_of(rows, compared):
 
 
 def in_order(rows):
-    """In the matrix' order."""
+    """Returns the rows in the order of the matrix."""
     found = {row["name"]: row for row in rows}
     return [found[kind.name] for kind in all_kinds("") if kind.name in found]
 

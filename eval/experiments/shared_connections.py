@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What connections that outlive their leader cost on one host while nothing fails.
+"""The cost of connections that outlive their leader, on one host while nothing fails.
 
 redis and apache2, three replicas over shm, once as always and once with
 --test-only-reset-connections, where nodes share no socket and keep no output for others. The two

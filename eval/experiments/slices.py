@@ -65,7 +65,7 @@ def timed(ask, *words):
 
 
 def beside(port, computation):
-    """(ms that the computation took, ms of each light request that began meanwhile)"""
+    """Returns (ms that the computation took, ms of each light request that began meanwhile)"""
     heavy, took, over = [], [], threading.Event()
 
     def ask():
@@ -96,7 +96,7 @@ def with_clients(x, replicas, options):
 
 
 def pairs_of(x, kind, ask):
-    """[(ms in slices, in one piece)]"""
+    """Returns [(ms in slices, in one piece)]"""
     servers = []
     with contextlib.ExitStack() as groups:
         for options in ((), PIECE):

@@ -67,7 +67,7 @@ class Counters(Pages):
 # --- what is noted ------------------------------------------------------------------------------
 
 def resident_mb(pids):
-    """Of processes, what only they have: shared memory is counted as such."""
+    """Returns the private memory of the processes; shared memory is counted separately."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -136,7 +136,7 @@ def kill_packer(group):
 
 
 def one_fault(faults):
-    """What it did."""
+    """Causes one random fault; returns its description."""
     all_kinds = {name: kind.strike for name, kind in kinds(faults).items() if name in STORMS}
     all_kinds["packer"] = lambda: kill_packer(faults.group)
     done = ""
@@ -147,23 +147,23 @@ def one_fault(faults):
 
 
 def whole(group):
-    """Until three replicas follow one another closely; how long that took."""
+    """Waits until three replicas follow one another closely; returns how long that took."""
     begin = time.monotonic()
     end = max(s["commit"] for s in group.statuses().values() if s)
 
     def all_there():
-        said = group.statuses()
-        return len(said) == 3 and all(s and s["server_pid"] and s["applied"] >= end
-                                      for s in said.values())
+        statuses = group.statuses()
+        return len(statuses) == 3 and all(s and s["server_pid"] and s["applied"] >= end
+                                          for s in statuses.values())
     h.wait_until(all_there, WHOLE_SECONDS, "all replicas follow again")
     return time.monotonic() - begin
 
 
 def equal(group):
-    """What is wrong with the replicas when all stand at one entry."""
-    said = h.at_rest(group, 60)
+    """Waits until all replicas are at one entry; returns the differences between them."""
+    statuses = h.at_rest(group, 60)
     wrong = []
-    if len({(s["clock"], s["schedule_hash"]) for s in said.values()}) != 1:
+    if len({(s["clock"], s["schedule_hash"]) for s in statuses.values()}) != 1:
         wrong.append(f"schedules differ: {group.brief()}")
     for number in range(3):
         log = (group.dir / f"r{number}" / "node.log").read_text(errors="replace")

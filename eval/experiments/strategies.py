@@ -23,7 +23,7 @@ def measure(x):
 
 
 def percentiles(data, name, percent):
-    """Of each run, ns."""
+    """Returns the percentile of each run, in ns."""
     return [tables.percentile(sorted(samples), percent) for samples in data["samples_ns"][name]]
 
 

@@ -20,7 +20,7 @@ from start import Native
 
 OPTIONS = {}
 SUITE = pathlib.Path("/usr/share/mysql/mysql-test")
-# What mysql-test-run would start a server of its own with, as far as answers depend on it.
+# The options with which mysql-test-run starts its own server, as far as answers depend on them.
 SERVER_OPTIONS = ("--character-set-server=latin1", "--collation-server=latin1_swedish_ci",
                   "--default-storage-engine=myisam", "--local-infile",
                   "--log-bin-trust-function-creators=1", "--use-stat-tables=preferably",
@@ -69,11 +69,11 @@ def verdicts(server, tests, where):
                               timeout=TEST_SECONDS,
                               env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin"})
         (where / test).write_text(done.stdout)
-        said = re.search(rf"^main\.{test}(?: '[^']*')?\s+(?:w\d+ )?\[ (\w+) \]", done.stdout, re.M)
-        if not said:
+        match = re.search(rf"^main\.{test}(?: '[^']*')?\s+(?:w\d+ )?\[ (\w+) \]", done.stdout, re.M)
+        if not match:
             raise h.Failure(f"mysql-test-run {test} ended with status {done.returncode}: "
                             f"{done.stdout[-2000:]}")
-        found[test] = said[1]
+        found[test] = match[1]
     return found
 
 

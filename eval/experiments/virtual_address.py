@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a virtual address costs while nothing fails.
+"""The cost of a virtual address while nothing fails.
 
 One group of redis over tcp, three hosts in network namespaces. redis-benchmark asks it at the
 virtual address, whose connections can move to another host, and at the leader's own address, whose

@@ -25,7 +25,7 @@ SHORTER = {"perf": 4, "strace": 20}   # the second load is the first one divided
 # --- context switches -----------------------------------------------------------------------------
 
 def switches_in(text):
-    """(voluntary, involuntary) of the text of a thread's /proc status."""
+    """Returns (voluntary, involuntary) of the text of a thread's /proc status."""
     found = dict(re.findall(r"^(\w*voluntary_ctxt_switches):\s+(\d+)$", text, re.M))
     return (int(found.get("voluntary_ctxt_switches", 0)),
             int(found.get("nonvoluntary_ctxt_switches", 0)))
@@ -42,7 +42,7 @@ def switches_of(pids):
 
 
 def switches_between(before, after):
-    """(voluntary, involuntary, threads that ended and took their last ones along)."""
+    """Returns (voluntary, involuntary, threads that ended and took their last ones along)."""
     sums = [sum(after[task][kind] - before.get(task, (0, 0))[kind] for task in after)
             for kind in (0, 1)]
     return (*sums, sum(task not in after for task in before))
@@ -57,7 +57,7 @@ def events_in(text):
 
 
 def perf_counts(text):
-    """(system calls, those that copy), or None: nothing was counted."""
+    """Returns (system calls, those that copy), or None: nothing was counted."""
     counts = events_in(text)
     if ALL_CALLS not in counts:
         return None
@@ -65,7 +65,7 @@ def perf_counts(text):
 
 
 def strace_counts(text):
-    """The same of `strace -c`."""
+    """Returns the calls that `strace -c` counted."""
     calls = {}
     for line in text.splitlines():
         words = line.split()
@@ -161,7 +161,8 @@ def statuses_of(pid):
 
 
 def counter():
-    """(Perf or Strace, reason): what can count system calls here; (None, reason) if none can."""
+    """Returns (Perf or Strace, reason) for the tool that can count system calls here, or (None,
+    reason)."""
     reasons = []
     for kind, command in ((Perf, ["perf", "stat", "-x,", "-e", EVENTS, "--", "true"]),
                           (Strace, ["strace", "-c", "-f", "true"])):
@@ -178,7 +179,7 @@ def counter():
 
 # --- a server and its node ------------------------------------------------------------------------
 
-# What the node's status counts: its name there and here.
+# The counters of the node's status: the name there and the name here.
 STATUS = {"clock": "turns", "entries_total": "entries", "wakeups": "own_wakeups",
           "bytes_in": "bytes_in", "bytes_out": "bytes_out"}
 HEADER_BYTES = 72   # of an entry in the log (consensus/core/log.h)
@@ -195,7 +196,7 @@ def parts_of(here, number=0):
 
 
 class Counts:
-    """What is counted of a server and its node, of the leader's replica, at one moment."""
+    """The counters of a server and its node, of the leader's replica, at one moment."""
 
     def __init__(self, here):
         number = here.leader() if isinstance(here, h.Group) else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server needs of the machine before it can run natively: directories and users.
+"""The directories and users that a server needs before it can run natively.
 
 Debian makes them when an init system starts the server. A fresh machine, or a container, has
 never done that: apache2 then ends at once, for want of /run/apache2. Only what is missing is

@@ -73,8 +73,8 @@ class Paced:
     def __exit__(self, *_):
         self.process.terminate()
         self.process.join(20)
-        said = json.loads(self.file.read_text())
-        self.samples, self.errors = said["samples"], said["errors"]
+        answer = json.loads(self.file.read_text())
+        self.samples, self.errors = answer["samples"], answer["errors"]
         self.file.unlink()
 
 

@@ -18,8 +18,8 @@ EXIT_NOT_QUIET = 75   # EX_TEMPFAIL: try again later
 KERNEL_THREAD = 0x00200000   # PF_KTHREAD
 COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 IDLE = ("idle", "iowait", "steal")
-GRAIN = 4  # ticks that a limit may be passed by: the kernel counts whole ones
-TOLD = 3   # processes that a reason names
+GRAIN = 4  # a limit may be exceeded by so many ticks, because the kernel counts whole ticks
+TOLD = 3   # a reason names at most so many processes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Limits:
     steal: float = 0.01
     iowait: float = 0.05    # before the start alone: a measured server may wait for its disk
     others: float = 0.03    # processes that are not measured
-    unseen: float = 0.05    # busy, and of no process that /proc shows
+    unseen: float = 0.05    # busy time of no process that /proc shows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Snapshot:
     load: float       # of the last minute
     processes: dict   # by pid
     throttled: int    # times that a processor was slowed down because of heat
-    mhz: tuple        # of each processor, where the machine has it
+    mhz: tuple        # of each processor; empty if the machine does not report it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Report:
 
 
 def parse_process(text):
-    """Of the text of /proc/PID/stat."""
+    """Returns the Process that a text of /proc/PID/stat describes."""
     begin, end = text.index("("), text.rindex(")")
     words = text[end + 2:].split()
     return Process(int(text[:begin]), int(words[1]), text[begin + 1:end],
@@ -75,7 +75,7 @@ def parse_process(text):
 
 
 def ticks_of(pid, proc=pathlib.Path("/proc")):
-    """Processor time of a process and of children that it waited for; 0: it is gone."""
+    """Returns the ticks of a process and of children that it waited for, or 0 if it is gone."""
     try:
         return parse_process((proc / str(pid) / "stat").read_text()).ticks
     except (OSError, ValueError):
@@ -93,7 +93,7 @@ def numbers_in(paths):
 
 
 def take(proc=pathlib.Path("/proc"), processors=pathlib.Path("/sys/devices/system/cpu")):
-    """A snapshot of this machine, or of files that look like one."""
+    """Takes a snapshot of this machine, or of a copy of its /proc and /sys."""
     lines = (proc / "stat").read_text().splitlines()
     words = next(line for line in lines if line.startswith("cpu ")).split()[1:]
     processes = {}
@@ -114,7 +114,7 @@ def take(proc=pathlib.Path("/proc"), processors=pathlib.Path("/sys/devices/syste
 
 
 def with_descendants(snapshot, roots):
-    """Those of `roots` that live in the snapshot, and all processes below them."""
+    """Returns those of `roots` that exist in the snapshot, and all their descendants."""
     children = {}
     for one in snapshot.processes.values():
         children.setdefault(one.parent, []).append(one.pid)
@@ -128,8 +128,9 @@ def with_descendants(snapshot, roots):
 
 
 def used_between(before, after):
-    """Ticks of each process of the second snapshot. The time of a process that ended is within
-    that of the ancestor that waited for it; what it had used before the first one is not."""
+    """Returns the ticks that each process of the second snapshot used since the first one. The
+    time of an ended process counts for the ancestor that waited for it, but only the part after
+    the first snapshot."""
     used = {}
     for pid, one in after.processes.items():
         old = before.processes.get(pid)
@@ -147,7 +148,7 @@ def used_between(before, after):
 
 
 def time_between(before, after, roots):
-    """({what: ticks}, ticks of all processors, [(ticks, process that is not measured)])."""
+    """Returns ({use: ticks}, ticks of all processors, [(ticks, process that is not measured)])."""
     moved = {column: after.cpu[column] - before.cpu[column] for column in COLUMNS
              if column in after.cpu}
     total = sum(moved.values())
@@ -176,14 +177,14 @@ def percent(share):
 
 
 def judge(before, after, roots=(), limits=Limits(), running=True, hidden=0):
-    """A Report of the time between two snapshots. `roots` are measured, with all below them;
-    `running`: a measurement was under way, so load and iowait may be its own; `hidden`: ticks of
-    measured processes that ended, and whose time no process inherited."""
+    """Returns a Report of the time between two snapshots. `roots` and their descendants are the
+    measured processes. If `running`, a measurement was under way, so load and iowait may be its
+    own. `hidden` is the ticks of measured processes whose time no ancestor inherited."""
     ticks, total, named = time_between(before, after, roots)
     hidden = min(max(hidden, 0), ticks["unseen"])
     ticks["measured"], ticks["unseen"] = ticks["measured"] + hidden, ticks["unseen"] - hidden
     if total <= 0:
-        return Report(False, ("/proc/stat does not move: nothing can be said",), {})
+        return Report(False, ("/proc/stat does not move, so there is no verdict",), {})
     reasons = []
 
     def check(what, key, limit, detail=""):
@@ -200,7 +201,7 @@ def judge(before, after, roots=(), limits=Limits(), running=True, hidden=0):
         check("waiting for disks (iowait)", "iowait", limits.iowait)
     check("other processes used", "others", limits.others, ": " + ", ".join(
         f"{one.name} ({one.pid}) {used / TICK:.2f} s" for used, one in named[:TOLD]))
-    check("something that /proc does not show used", "unseen", limits.unseen)
+    check("processes that /proc does not show used", "unseen", limits.unseen)
     throttled = after.throttled - before.throttled
     if throttled > 0:
         reasons.append(f"heat slowed processors down {throttled} times")
@@ -210,8 +211,8 @@ def judge(before, after, roots=(), limits=Limits(), running=True, hidden=0):
 
 
 def wait(seconds, window=5, limits=Limits(), look=take, pause=time.sleep, say=print):
-    """The first quiet Report of a window of time, or the last one when the time is up."""
-    before, left, told = look(), seconds, False
+    """Measures windows of time until one is quiet or `seconds` are over. Returns its Report."""
+    before, left, shown = look(), seconds, False
     while True:
         pause(window)
         after = look()
@@ -219,9 +220,9 @@ def wait(seconds, window=5, limits=Limits(), look=take, pause=time.sleep, say=pr
         left -= window
         if report.quiet or left <= 0:
             return report
-        if not told:
+        if not shown:
             say(f"the machine is {report.text()}\nwaiting up to {left} s more for it to be quiet")
-            told = True
+            shown = True
         before = after
 
 

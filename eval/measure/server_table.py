@@ -11,11 +11,11 @@ from start import bubbles, median_of
 from tables import missing_text, spread
 
 SPREAD_LIMIT = 0.25   # (highest - lowest) / median of a row's rates
-JUDGED = ("native", "n=1", "n=3")   # classic admission is there for its bubbles alone
+JUDGED = ("native", "n=1", "n=3")   # classic admission is measured only for its bubbles
 
 
 def relative_spread(values):
-    """(highest - lowest) / median; 0 for fewer than two."""
+    """Returns (highest - lowest) / median; 0 for fewer than two."""
     middle = statistics.median(values) if values else 0
     return (max(values) - min(values)) / middle if middle and len(values) > 1 else 0.0
 
@@ -36,7 +36,8 @@ def ratios(runs, label, what):
 
 
 def overheads(runs, label):
-    """Of every repeat: mean over its kinds of request of (native rate / ours - 1), in percent."""
+    """Returns for every repeat the mean of (native rate / ours - 1) over its kinds of request, in
+    percent."""
     whats, found = whats_of(runs), []
     for repeat in sorted({run["repeat"] for run in runs}):
         mine = [run for run in runs if run["repeat"] == repeat]

@@ -84,7 +84,7 @@ class Rows:
 
 
 class Session(Rows):
-    """What an experiment's measure() gets."""
+    """The argument of an experiment's measure()."""
 
     def __init__(self, name, options, work):
         self.name, self.options = name, options
@@ -109,8 +109,8 @@ class Session(Rows):
         return True
 
     def rounds(self, *axes):
-        """(repeat, a value of each axis): every second repeat takes the last axis backwards, so
-        that no setting is always the first."""
+        """Yields (repeat, a value of each axis): every second repeat takes the last axis backwards,
+        so that no setting is always the first."""
         def pairs(left, backwards):
             if not left:
                 yield ()
@@ -122,7 +122,7 @@ class Session(Rows):
             yield from ((repeat, *values) for values in pairs(axes, repeat % 2 == 1))
 
     def attempt(self, name, make):
-        """What make() returned, or None: it failed twice and is left out by name."""
+        """Returns the result of make(), or None after two failures, which it notes."""
         found, reason = tried(make, CAUSES, name)
         if found is None:
             self.left_out[name] = reason
@@ -143,13 +143,13 @@ def merged(earlier, new):
 
 
 def earlier_rows(file, keep):
-    """What earlier runs left in a file, if it is to stay."""
+    """Returns the rows that earlier runs left in a file, if `keep`."""
     return json.loads(file.read_text())["rows"] if keep and file.exists() else []
 
 
 def tried(make, causes, name):
-    """(what make() returned, ""), once more if it fails; (None, the second reason). Every failure
-    is shown, none is measured."""
+    """Calls make(), and once more if it fails. Returns (its result, "") or (None, the second
+    reason). Every failure is shown, none is measured."""
     for _ in range(2):
         try:
             return make(), ""
@@ -182,19 +182,19 @@ class RawLog:
 
 def run_text(name, rates, report):
     """A line about one measured run: {what: rate}, and how quiet the machine was."""
-    told = ", ".join(f"{what} {rate:.{1 if rate < 100 else 0}f}/s" for what, rate in rates)
-    return f"  . {name}: {told}; the machine: {quiet.Report(**report).text()}"
+    text = ", ".join(f"{what} {rate:.{1 if rate < 100 else 0}f}/s" for what, rate in rates)
+    return f"  . {name}: {text}; the machine: {quiet.Report(**report).text()}"
 
 
 def commit():
-    """Of the sources, with a mark when they are changed."""
+    """Returns the commit of the sources, with a mark if they were changed."""
     done = subprocess.run(["git", "describe", "--always", "--dirty"], text=True, check=False,
                           cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return done.stdout.strip() or "unknown"
 
 
 def machine():
-    """What the figures are of."""
+    """Describes the machine on which the figures are measured."""
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines()
         model = next(line.split(":", 1)[1].strip() for line in lines

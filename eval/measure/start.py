@@ -43,7 +43,8 @@ def all_kinds(only=""):
 
 
 def prepared_server(place, kind):
-    """(its directory, the server); a directory that a failed start left is removed first."""
+    """Returns (its directory, the server); a directory that a failed start left is removed
+    first."""
     left = place.work / kind.name.replace(" ", "-").replace("/", "-")
     shutil.rmtree(left, ignore_errors=True)
     work = m.place_of(place, kind)
@@ -51,8 +52,8 @@ def prepared_server(place, kind):
 
 
 def warm_requests(requests):
-    """Of the load before the measured one: a tenth, but enough that every client of every server
-    asks something."""
+    """Returns the number of requests before the measured ones: a tenth, but enough that every
+    client of every server sends one."""
     return max(requests // 10, min(requests, LEAST))
 
 
@@ -121,7 +122,7 @@ def running(place, command, port, replicas, options=(), environment=None, addres
 
 @contextlib.contextmanager
 def as_it_was(directory):
-    """What the server writes there is undone: natively it has no layer of its own."""
+    """Undoes the server's writes to a directory: a native server has no overlay."""
     kept = f"{directory}.kept"
     subprocess.run(["cp", "-a", "--reflink=auto", str(directory), kept], check=True)
     try:
@@ -219,7 +220,7 @@ def bench_turn(out, turns, *more):
 # --- loads ----------------------------------------------------------------------------------------
 
 def redis_benchmark(port, clients, requests, tests, *more, address="127.0.0.1", prefix=()):
-    """[{test, rate, p50_ms, p99_ms}], a row for each of `tests`."""
+    """Returns [{test, rate, p50_ms, p99_ms}], a row for each of `tests`."""
     done = subprocess.run([*prefix, "redis-benchmark", "-h", address, "-p", str(port),
                            "-n", str(requests), "-c", str(clients), "-t", tests, "--csv", *more],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)

@@ -26,13 +26,13 @@ def number(value):
 
 
 def percentile(values, percent):
-    """Of sorted values."""
+    """Returns a percentile of sorted values, or None without values."""
     return values[min(len(values) - 1, int(len(values) * percent / 100))] if values else None
 
 
 def table(head, rows, texts=1, text_last=False):
-    """In Markdown; the first `texts` columns are text, the others are figures, maybe without the
-    last one."""
+    """Returns a table in Markdown. The first `texts` columns are text, and the last one if
+    `text_last`; the others are figures."""
     sides = ["---"] * texts + ["---:"] * (len(head) - texts)
     if text_last:
         sides[-1] = "---"

@@ -31,7 +31,8 @@ def control_group(pid, root=pathlib.Path("/")):
 
 
 def seconds_in(path):
-    """Of cpuacct.usage (version 1, ns) or cpu.stat (version 2, us); None: it cannot be read."""
+    """Returns the seconds in a file cpuacct.usage (version 1, ns) or cpu.stat (version 2, us), or
+    None if it cannot be read."""
     try:
         words = path.read_text().split()
         if path.name == "cpuacct.usage":
@@ -58,14 +59,15 @@ def make_group(beside=None):
 
 
 def enter_group(group):
-    """Of a child before it becomes the server; without a group its time is that of /proc."""
+    """Moves a child into its control group before it becomes the server. Without a group, /proc
+    supplies its time."""
     if group:
         with contextlib.suppress(OSError):
             (group / "cgroup.procs").write_text("0")
 
 
 def signal_group(group, signo):
-    """To every process that is still in it."""
+    """Sends a signal to every process in the control group."""
     if group:
         with contextlib.suppress(OSError):
             for pid in (group / "cgroup.procs").read_text().split():
@@ -84,7 +86,8 @@ def remove_group(group):
 
 
 def cpu_seconds(pids, own=None, root=pathlib.Path("/")):
-    """Of the control groups of `pids`, but of a process in that of `own` by itself."""
+    """Returns the time of the control groups of `pids`. A process in the control group of `own` is
+    counted by itself."""
     ours = control_group(own or os.getpid(), root)
     groups, ticks = {}, 0
     for pid in pids:
@@ -97,7 +100,7 @@ def cpu_seconds(pids, own=None, root=pathlib.Path("/")):
 
 
 def seconds_of(pids, proc=pathlib.Path("/proc")):
-    """Of all threads of `pids`, to the nanosecond; without that of ended ones."""
+    """Returns the time of all living threads of `pids`, to the nanosecond."""
     total = 0
     for pid in pids:
         for task in (proc / str(pid) / "task").glob("*/schedstat"):
@@ -107,15 +110,15 @@ def seconds_of(pids, proc=pathlib.Path("/proc")):
 
 
 class Watch:
-    """From its making on: what measured processes used, and what the machine did beside them."""
+    """Counts, since it was created, the use of measured processes and of the other ones."""
 
     def __init__(self, pids):
         self.seconds, self.ticks = cpu_seconds(pids), sum(map(quiet.ticks_of, pids))
         self.before = quiet.take()
 
     def report(self, pids):
-        """(processor time in seconds, Report). This process and what it started are measured,
-        too: it is the load's parent."""
+        """Returns (processor time in seconds, Report). This process and what it started are
+        measured, too: it is the load's parent."""
         after = quiet.take()
         used = cpu_seconds(pids) - self.seconds
         hidden = used * quiet.TICK - (sum(map(quiet.ticks_of, pids)) - self.ticks)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What more processors would give, computed from measured terms (eval/experiments/growth.py).
+"""The gain from more processors, computed from measured terms (eval/experiments/growth.py).
 
 TEXT states the model. One thread at a time has the turn; the node is one thread. In parallel mode
 the time outside of the turn runs on any processor; in serial mode it needs the turn, too. Entries
@@ -25,7 +25,7 @@ CORES = (1, 2, 4, 8, 16, 32)
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """Of one request, microseconds of processor time, measured."""
+    """The measured processor time of one request, in microseconds."""
     mode: str
     inside_us: float     # the server's, in libcrane.so: with the turn
     outside_us: float    # the server's, everywhere else
@@ -44,8 +44,8 @@ class Terms:
 
 
 def split(server_us, share, turns, turn_ns):
-    """(inside, outside) of the server's time: by the share of its samples in libcrane.so, or, when
-    there are none (None), by bench-turn's time of a turn: then inside is a lower bound."""
+    """Returns (inside, outside) of the server's time: by the share of its samples in libcrane.so,
+    or, when there are none (None), by bench-turn's time of a turn: then inside is a lower bound."""
     inside = server_us * share if share is not None else min(server_us, turns * turn_ns / 1000)
     return inside, server_us - inside
 
@@ -58,14 +58,14 @@ def limits(terms, hand_over_us, cores):
 
 
 def rate(terms, hand_over_us, cores):
-    """(requests/s, what limits them)"""
+    """Returns (requests/s, the limiting part)."""
     found = limits(terms, hand_over_us, cores)
     least = min(found, key=found.get)
     return found[least], least
 
 
 def native_rate(terms, cores):
-    """Of a native server that loses nothing to more processors."""
+    """Returns the rate of a native server that scales perfectly with its processors."""
     return cores * 1e6 / terms.native_us
 
 
@@ -76,7 +76,7 @@ def cores_until(terms, hand_over_us, what):
 
 
 def first_limit(terms, hand_over_us):
-    """What more processors do not help against: the turn, or the node."""
+    """Returns the limit that more processors do not raise: that of the turn, or of the node."""
     found = limits(terms, hand_over_us, 1)
     del found["processors"]
     return min(found, key=found.get)

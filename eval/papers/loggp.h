@@ -39,7 +39,7 @@ struct LogGp {
     Pico o = 0;
     Pico L = 0;
     double G = 0;  // ps per byte
-    // Of s bytes, without o: what the wire adds.
+    // Returns the time that the wire adds for s bytes, without o.
     Pico gap(std::uint64_t s) const noexcept {
       return s > 0 ? static_cast<Pico>(G * static_cast<double>(s - 1)) : 0;
     }
@@ -77,7 +77,7 @@ class LogGpFabric final : public consensus::Fabric {
             consensus::Token token) noexcept override;
   void read_cell(ReplicaId peer, std::uint8_t cell, consensus::Token token) noexcept override;
   bool send_request(ReplicaId peer, std::span<const std::byte> body) noexcept override;
-  // At most one event, and only what is there at the processor's own time.
+  // Returns at most one event, and only events that have arrived by the processor's own time.
   std::size_t poll(std::span<consensus::FabricEvent> out) noexcept override;
   int event_fd() const noexcept override { return -1; }
   bool prepare_to_sleep() noexcept override { return waiting_.empty(); }
@@ -85,8 +85,8 @@ class LogGpFabric final : public consensus::Fabric {
   void ring_doorbell(ReplicaId) noexcept override {}
   bool connected(ReplicaId) const noexcept override { return true; }
 
-  // What this replica's processor does when events wait: poll() and react.  Called by the world;
-  // none: its processor takes no part.
+  // Runs on this replica's processor when events wait: polls and reacts.  Called by the world.
+  // Empty: the processor takes no part.
   std::function<void()> on_wake;
   // The processor's time: everything it did until now is done.
   Pico processor() const noexcept { return processor_; }

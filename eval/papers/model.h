@@ -17,8 +17,8 @@ namespace crane::eval {
 // `bytes`; the same for every entry.
 Pico strategy_latency(Rule rule, const LogGp& costs, std::uint8_t replicas, std::size_t bytes);
 
-// The same of the real core: consensus/core runs on every replica, elected its leader, and beats,
-// reads heartbeats and tells commit indexes meanwhile.  The median of `entries` proposals.
+// The latency of the real core: consensus/core runs on every replica, elected its leader, and
+// beats, reads heartbeats and tells commit indexes meanwhile.  The median of `entries` proposals.
 Pico core_latency(const LogGp& costs, std::uint8_t replicas, std::size_t bytes, unsigned entries);
 
 // DARE 3.3: a read asks a majority for its term; one round of RDMA reads of 8 bytes.

@@ -30,7 +30,7 @@ OPERATIONS = ("read", "write", "write_inline", "message")
 
 
 def changed(machine, operations=OPERATIONS, **numbers):
-    """With other o, L or G of these operations."""
+    """Returns a copy of `machine` with another o, L or G of these operations."""
     machine = copy.deepcopy(machine)
     for name in operations:
         for place, number in enumerate("oLG"):
@@ -102,7 +102,7 @@ def stored(replicas):
 
 
 def formulas():
-    """[(Point, closed bound)] of the same machine."""
+    """Returns [(Point, closed bound)] of the same machine."""
     return [(rule, n, bound) for n in SIZES[:4]
             for rule, bound in (("dare", "write_bound"), ("dare_read", "read_bound"))]
 
@@ -114,7 +114,7 @@ TABLE_3 = "FALCON table 3, "
 
 
 def published():
-    """What the papers state for 3..9 replicas."""
+    """Returns the papers' figures for 3..9 replicas."""
     points = [
         Point("mu, strategy", 3, [(1, "mu", MU)], 1.3, "Mu abstract: median, 64 B"),
         Point("mu, the real core", 3, [(1, "core", MU)], 1.3, "the same"),
@@ -157,7 +157,7 @@ class Model:
         self.program, self.known = program, {}
 
     def ask(self, questions):
-        """[us] of [(rule, replicas, machine, bytes)]"""
+        """Returns [us] of [(rule, replicas, machine, bytes)]"""
         new = [{"rule": r, "replicas": n, "machine": m, "bytes": b} for r, n, m, b in questions]
         done = subprocess.run([str(self.program)], input=json.dumps(new), text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -166,7 +166,7 @@ class Model:
         return json.loads(done.stdout)
 
     def points(self, some):
-        """[(point, us)]"""
+        """Returns [(point, us)]"""
         answers = iter(self.ask([(rule, p.replicas, machine, p.bytes)
                                  for p in some for _, rule, machine in p.terms]))
         return [(p, p.plus + sum(factor * next(answers) for factor, *_ in p.terms)) for p in some]

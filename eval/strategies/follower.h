@@ -38,7 +38,7 @@ class KeyExchange {
   std::vector<bool> sent_;
 };
 
-// Scans an area of the own memory, and takes out every entry that is whole and follows.
+// Scans an area of the own memory, and takes out every complete entry that follows the last one.
 class Scanner {
  public:
   using OnEntry = std::function<void(Index, std::span<const std::byte> payload)>;

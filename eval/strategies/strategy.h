@@ -16,7 +16,7 @@
 // a peer whose write failed is left out permanently, and a ring may be lapped (the caller waits for
 // followers where it needs their memory, see follower.h).
 //
-// What a leader does:  propose() x n; then until committed(): fabric.poll(), on_event() of each
+// A leader's calls:  propose() x n; then until committed(): fabric.poll(), on_event() of each
 // event, look().
 //
 // INVARIANT STRATEGY-1  an entry is committed only when a majority of the group, the leader
@@ -58,7 +58,7 @@ struct Area {
 
 // DARE's pointers, at Area::pointers().
 struct Pointers {
-  std::uint64_t tail = 0;    // position behind the last entry that is whole
+  std::uint64_t tail = 0;    // position behind the last complete entry
   std::uint64_t commit = 0;  // position behind the last committed entry
 };
 

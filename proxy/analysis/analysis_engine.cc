@@ -93,9 +93,9 @@ bool Engine::hear(const std::function<void(const nlohmann::json&)>& take) {
   while (said_ >= 0 && (n = ::read(said_, bytes.data(), bytes.size())) > 0) {
     rest_.append(bytes.data(), static_cast<std::size_t>(n));
     for (std::size_t end; (end = rest_.find('\n')) != std::string::npos;) {
-      const auto said = nlohmann::json::parse(rest_.substr(0, end), nullptr, false);
+      const auto message = nlohmann::json::parse(rest_.substr(0, end), nullptr, false);
       rest_.erase(0, end + 1);
-      if (said.is_object()) take(said);
+      if (message.is_object()) take(message);
     }
   }
   if (said_ < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return said_ >= 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The process that runs an analysis replica's server: crane-replay --follow on the spool.
+// The process that runs an analysis replica's server: crane-replay --follow, which reads the inputs
+// that the node writes to files (the spool).
 //
-// It has the lowest priority on the machine: others get the processor first, and it is the first to
-// be killed when memory is full.
+// It has the lowest priority on the machine: all other processes get the processor first, and the
+// kernel kills it first when memory is full.
 //
 // Threads: one.
 
@@ -39,11 +40,12 @@ class Engine {
   pid_t pid() const noexcept { return pid_; }
   // Readable when there is a message or when the process has ended; -1: it does not run.
   int fd() const noexcept { return said_; }
-  // Passes its messages (follow.h) to `take`.  False: it has ended, see how_ended().
+  // Passes the process' messages (follow.h) to `take`.  False: the process has ended, see
+  // how_ended().
   bool hear(const std::function<void(const nlohmann::json&)>& take);
   // The status as from wait(2).
   int how_ended() const noexcept { return status_; }
-  // Ends it, in order if it ends in time, and removes its files.
+  // Asks the process to end, kills it if it does not end in time, and removes its files.
   void stop();
 
  private:

@@ -181,8 +181,8 @@ void AnalysisNode::on_control() {
       result_ = ExitStatus::kControlLost;
       return;
     }
-    const auto said = parse_command(message.value().text);
-    if (said && said->is("stop")) done_ = true;
+    const auto command = parse_command(message.value().text);
+    if (command && command->is("stop")) done_ = true;
   }
 }
 
@@ -252,10 +252,10 @@ std::string AnalysisNode::status() const {
     all.erase(key);
   }
   all["may_lose"] = nullptr;
-  AnalysisStatus told = engine_status_;
-  told.got = spool_->last();
-  told.spooled = spool_->kept();
-  all["analysis"] = to_json(told);
+  AnalysisStatus status = engine_status_;
+  status.got = spool_->last();
+  status.spooled = spool_->kept();
+  all["analysis"] = to_json(status);
   return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -8,39 +8,39 @@
 namespace crane::node {
 namespace {
 
-std::uint64_t number(const nlohmann::json& said, const char* name) {
-  const auto found = said.find(name);
-  const bool whole = found != said.end() && found->is_number_integer();
-  return whole && *found >= 0 ? found->get<std::uint64_t>() : 0;
+std::uint64_t number(const nlohmann::json& message, const char* name) {
+  const auto found = message.find(name);
+  const bool is_integer = found != message.end() && found->is_number_integer();
+  return is_integer && *found >= 0 ? found->get<std::uint64_t>() : 0;
 }
 
-std::string text(const nlohmann::json& said, const char* name) {
-  const auto found = said.find(name);
-  return found != said.end() && found->is_string() ? found->get<std::string>() : "";
+std::string text(const nlohmann::json& message, const char* name) {
+  const auto found = message.find(name);
+  return found != message.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 }  // namespace
 
-std::string take_word(AnalysisStatus& status, const nlohmann::json& said) {
-  const std::string what = text(said, "t");
+std::string take_word(AnalysisStatus& status, const nlohmann::json& message) {
+  const std::string what = text(message, "t");
   if (what == "progress") {
-    status.entry = number(said, "entry");
-    status.findings = number(said, "findings");
-    status.reports = number(said, "reports");
-    status.digests = number(said, "digests");
-    status.equal_to = number(said, "equal_to");
+    status.entry = number(message, "entry");
+    status.findings = number(message, "findings");
+    status.reports = number(message, "reports");
+    status.digests = number(message, "digests");
+    status.equal_to = number(message, "equal_to");
     return "";
   }
   if (what == "finding") {
-    status.findings = number(said, "number");
-    const std::string found = text(said, "text");
+    status.findings = number(message, "number");
+    const std::string found = text(message, "text");
     if (status.first.size() < kFindingsShown) status.first.push_back(found);
     return fmt::format("{} finding {}: {}; report: {}", status.tool, status.findings, found,
                        status.report);
   }
   if (what == "differs") {
-    status.differs_at = number(said, "index");
-    status.difference = text(said, "text");
+    status.differs_at = number(message, "index");
+    status.difference = text(message, "text");
     return fmt::format(
         "in {} the server's behaviour differs from the group's from entry {} on ({}), because "
         "addresses and the processor's clock differ; it still gets the same inputs, and the "
@@ -48,7 +48,7 @@ std::string take_word(AnalysisStatus& status, const nlohmann::json& said) {
         status.tool, status.differs_at, status.difference);
   }
   if (what == "end") {
-    const std::string why = text(said, "text");
+    const std::string why = text(message, "text");
     status.ended = why.empty()
                        ? fmt::format("it has run all stored entries, up to entry {}", status.entry)
                        : why;

@@ -6,7 +6,7 @@
 // Threads: one object, one thread.
 //
 // INVARIANT SPOOL-1  Bytes kept and not read yet never exceed the limit.  At the limit the history
-//               ends in order, and take_message() reports it once.
+//               gets its end record, and take_message() reports it once.
 
 #include <cstdint>
 #include <memory>

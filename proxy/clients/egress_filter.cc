@@ -53,8 +53,8 @@ constexpr bpf_insn skip_if(int what, int reg, int value, int over) {
   return step(BPF_JMP | what | BPF_K, reg, 0, over, value);
 }
 
-// r0 = address of the map's value for the key at r10 - at.  If there is none, r0 = 0 and the
-// program ends: to the gate.
+// r0 = address of the map's value for the key at r10 - at.  If the map lacks the key, the program
+// ends with 0, and the packet goes to the node (egress_gate.h).
 constexpr int kLookUpSteps = 8;
 std::array<bpf_insn, kLookUpSteps> look_up(int map, int at) {
   return {step(BPF_LD | BPF_DW | BPF_IMM, BPF_REG_1, BPF_PSEUDO_MAP_FD, 0, map),
@@ -67,7 +67,8 @@ std::array<bpf_insn, kLookUpSteps> look_up(int map, int at) {
           end()};
 }
 
-// Returns 1: the packet may pass; 0: to the gate, also if the packet is too short for a load.
+// Loads the program and returns its descriptor.  The program returns 1 if the packet may pass, and
+// 0 if it goes to the node.  The kernel also returns 0 if a packet is too short for a load.
 int load_program(int flows, int state) {
   std::array<bpf_insn, 64> program{};
   std::size_t size = 0;
@@ -96,7 +97,7 @@ int load_program(int flows, int state) {
       step(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_10, BPF_REG_9, -16, 0));
   add(load(BPF_W, kAcknowledges), move(BPF_REG_7, BPF_REG_0));
   add_all(look_up(flows, 16));
-  // Compares like TCP: the difference, signed, of 32 bits.
+  // Compares sequence numbers as TCP does: by the sign of their 32-bit difference.
   add(step(BPF_LDX | BPF_MEM | BPF_W, BPF_REG_1, BPF_REG_0, 0, 0),
       step(BPF_ALU | BPF_SUB | BPF_X, BPF_REG_7, BPF_REG_1, 0, 0), set(BPF_REG_0, 0),
       step(BPF_JMP32 | BPF_JSGT | BPF_K, BPF_REG_7, 0, 1, 0), set(BPF_REG_0, 1), end());
@@ -104,7 +105,8 @@ int load_program(int flows, int state) {
                          size, nullptr);
 }
 
-// Debian mounts it at boot; a container may lack it.
+// Mounts the BPF file system if it is missing: Debian mounts it at boot, but a container may lack
+// it.
 bool has_directory() noexcept {
   struct statfs at {};
   if (::statfs(kDirectory, &at) == 0 && at.f_type == BPF_FS_MAGIC) return true;

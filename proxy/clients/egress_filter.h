@@ -3,8 +3,9 @@
 // The packets that need not pass through the node (egress_gate.h), decided by a BPF program that
 // the kernel's packet filter calls first.  The program passes a packet of a connection that
 // acknowledges no more than allow() permits.  Answers do that, because their request is committed
-// by then.  Everything else goes to the gate: other packets, first and last ones, and all packets
-// if the node called fresh() last more than kFreshNs ago, because it is dead, stopped or idle.
+// by then.  The node decides about all other packets: about other connections, a connection's
+// first and last packets, and all packets if its last fresh() was more than kFreshNs ago, because
+// then it is dead, stopped or idle.
 //
 // Needs CAP_BPF and CAP_NET_ADMIN, a BPF file system (/sys/fs/bpf, mounted if it is absent), and
 // the iptables match `bpf`.  Threads: the loop's.
@@ -23,7 +24,7 @@ class EgressFilter {
  public:
   static constexpr std::int64_t kFreshNs = 50'000'000;
 
-  // `number`: the number of the gate's queue; it names the program.
+  // `number` is the number of the gate's queue, and part of the program's name.
   static Result<std::unique_ptr<EgressFilter>> open(std::uint16_t number);
   ~EgressFilter();
   EgressFilter(const EgressFilter&) = delete;

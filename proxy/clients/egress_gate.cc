@@ -132,7 +132,7 @@ Result<std::unique_ptr<EgressGate>> EgressGate::open(event_base* base, const std
   return gate;
 }
 
-// Without the filter the gate works, but costs more.
+// The gate also works without the filter, but costs more.
 void EgressGate::open_filter() {
   (void)change_filter_rule("-D", address_, number_);  // left by a process that was killed
   auto filter = EgressFilter::open(number_);

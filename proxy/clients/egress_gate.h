@@ -11,7 +11,8 @@
 //
 //   follows: closed -- leads: takes_over() -- open() ..  -- deposed: close()
 //
-// While the node lives, packets that may always pass do not reach the gate (egress_filter.h).
+// While the node lives, a filter in the kernel passes most packets, so that they do not wait in the
+// queue (egress_filter.h).
 // After a node was killed or stopped, its earlier output is retransmitted for another 50 ms.
 //
 // Needs CAP_NET_ADMIN, and Debian's iptables once at the start.  IPv4 only.
@@ -129,7 +130,7 @@ class EgressGate {
   nfq_handle* handle_ = nullptr;
   nfq_q_handle* queue_ = nullptr;
   event* event_ = nullptr;
-  std::unique_ptr<EgressFilter> filter_;  // null: each packet comes to the gate
+  std::unique_ptr<EgressFilter> filter_;  // null: each packet waits in the queue
   State state_ = State::kClosed;
   bool takes_down_ = false;
   std::vector<std::uint16_t> ports_;

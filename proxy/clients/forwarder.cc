@@ -58,7 +58,7 @@ struct Forwarder::Pair {
   bufferevent* leader = nullptr;
   bool connected = false;
   bool client_ended = false, leader_ended = false;  // EOF was read from that side
-  bool client_shut = false, leader_shut = false;    // .. and was forwarded to that side
+  bool client_shut = false, leader_shut = false;    // that EOF was forwarded
 
   bufferevent* other(const bufferevent* side) const { return side == client ? leader : client; }
   // Forwards an EOF when everything before it is written.

@@ -196,7 +196,7 @@ std::uint64_t HostSockets::unacknowledged(int fd) noexcept {
   return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 ? static_cast<std::uint64_t>(bytes) : 0;
 }
 
-// What the kernel counts for a socket, read by several calls.
+// The kernel's counts of a socket, read by several calls.
 struct SocketCounts {
   tcp_info info{};
   int unread = 0, unacknowledged = 0;

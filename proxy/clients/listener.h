@@ -28,7 +28,7 @@ class Listener {
   int fd() const noexcept { return fd_; }
   // Where clients connect; the server's port differs if it is published elsewhere.
   std::uint16_t host_port() const noexcept { return host_port_; }
-  // on_accept is called while clients wait; `at_once`: also if none waits.
+  // on_accept is called while clients wait; with `at_once`, also once if no client waits.
   void accept_clients(bool on, bool at_once);
   // Clients can connect.
   bool listens() const noexcept;

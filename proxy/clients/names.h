@@ -50,7 +50,7 @@ class Names {
 
   std::unique_ptr<NameResolver> resolver_;
   bool leading_ = false;
-  std::map<std::uint64_t, NameRequest> pending_;  // by number; RESOLVED is not in the log
+  std::map<std::uint64_t, NameRequest> pending_;  // by request number; RESOLVED is not in the log
   std::set<std::uint64_t> ahead_;  // RESOLVED was committed before this replica's server asked
   std::uint64_t last_asked_ = 0;
   std::set<std::string> named_;

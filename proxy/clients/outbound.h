@@ -57,7 +57,8 @@ class Destinations {
 
 // Opens a non-blocking socket and connects it.  Error: its number is the errno of connect().
 Result<ClientSocket> open_outbound(const OutboundRequest& request);
-// .. to a unix socket; EAGAIN: its backlog is full, and no event reports when that changes.
+// open_outbound() for a unix socket.  EAGAIN: its backlog is full, and no event reports when that
+// changes.
 Result<ClientSocket> open_unix(const HostPath& place);
 // The result of a finished connect(): 0 or an errno.
 int outcome_of(const ClientSocket& socket) noexcept;

@@ -45,7 +45,7 @@ struct ProxyOptions : ClientOptions {
   ResolverOptions resolver;  // used while this replica leads
 };
 
-// What the proxy needs from its node.
+// The node, as far as the proxy needs it.
 class ProxyHost : public Woken {
  public:
   // The space in the server's backlog of that port.
@@ -164,11 +164,11 @@ class Proxy final : private MovedClients::Owner,
   // Destination::path.
   void restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress,
                const std::string& path = {});
-  // .. a connection that the server had requested and that has no outcome.
+  // The server had requested this connection, and its outcome is not in the log.
   void restore_attempt(ConnId conn, const Destination& to);
-  // .. a question about a name, likewise.
+  // The server had asked for this name, and the answer is not in the log.
   void restore_question(std::uint64_t number, const NameRequest& request);
-  // .. the server had made all its requests of before this turn.
+  // The server continues at this turn: it had made all requests of earlier turns.
   void recover_at(std::uint64_t clock) noexcept;
 
   // One record of this server's output ring, or several of kBytes whose bytes are consecutive.
@@ -203,7 +203,7 @@ class Proxy final : private MovedClients::Owner,
     Proxy* proxy;
     ConnId conn;
     ClientSocket socket;  // empty: the next attempt follows soon
-    int fifo = -1;        // .. or a FIFO, until a writer has written or has gone
+    int fifo = -1;        // an open FIFO, until its writer has written or closed; -1: none
     event due{};
   };
 

@@ -21,7 +21,8 @@
 
 namespace crane::proxy {
 
-// What a WriterRight needs from the host, or from a simulated one (proxy/sim).
+// The host's processes, or those of a simulated host (proxy/sim), as far as a WriterRight needs
+// them.
 class Processes {
  public:
   // The main thread of the process has not ended.  A dying process exists for a while after that,

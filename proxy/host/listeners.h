@@ -5,8 +5,8 @@
 // is free (proxy/replica/clients/port_questions.h).
 //
 // Threads: the node's one thread.
-// INVARIANT LISTEN-1  For each port at which the server listens, a listener is requested until it
-//                     is there, again from each crane-run that takes over this node.
+// INVARIANT LISTEN-1  For each port at which the server listens, the node requests a listener until
+//                     it is open.  It repeats the request to each crane-run that takes over.
 
 #include <cstdint>
 #include <optional>
@@ -24,26 +24,28 @@ namespace crane::node {
 
 class Listeners {
  public:
-  // `host`: nullptr if crane-run started this node.  All arguments must outlive it.
+  // `host` is nullptr if crane-run started this node.  All arguments must outlive the object.
   Listeners(dmt::Layout& layout, proxy::Proxy& proxy, HostRole* host, Supervisor& supervisor,
             Proposals& proposals);
 
   // The server listens at `place`.
   void open(const Place& place, std::uint64_t backlog);
-  // Opens all ports, for a new crane-run or (`tell_proxy`) a server that comes from a checkpoint.
+  // Opens all ports again: for a new crane-run, or, with `tell_proxy`, for a server that was
+  // restored from a checkpoint.
   void open_all(bool tell_proxy);
 
   // --- binds that wait
   void wanted(const Place& place, std::uint64_t question) {
     step(replica::ports::Wanted{place, question});
   }
-  // There is no listener for a requested place: errno, or 0 if clients are not to reach it.
+  // No listener was opened for a requested place.  `error` is the errno, or 0 if clients must not
+  // reach the place.
   void settled(const Place& place, int error) { step(replica::ports::Settled{place, error}); }
   // The crane-run that received the request is gone.
   void ask_again() { step(replica::ports::AskAgain{}); }
-  // The server comes from a checkpoint.  REQUIRES the turn.
+  // The server was restored from a checkpoint.  REQUIRES the turn.
   void recover();
-  // `leads`: this replica may propose the answer for the group.
+  // If `leads`, this replica may propose the answer for the group.
   void step(bool leads, std::int64_t now_ns);
 
  private:

@@ -125,7 +125,8 @@ void LiveCheck::carry_out(cuts::Raise& alarm) {
 
 void LiveCheck::carry_out(cuts::Diverged& diverged) { diverged_ = std::move(diverged); }
 
-// --- what differs -------------------------------------------------------------------------------
+// --- the difference
+// -------------------------------------------------------------------------------
 
 // The first differences from the output and turns of replica `other`, the leader; empty if there is
 // nothing to report.

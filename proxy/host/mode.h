@@ -63,11 +63,11 @@ class NodeMode {
   virtual bool knows_all_stalls(StallWatch& stalls, unsigned replicas);
   // Points that are known before the server starts, for the server to have at their clocks.
   virtual std::vector<EarlyPoint> early_points(const Config& config) const;
-  // The node begins at a checkpoint; `open`: the connections that were open there.
+  // The node begins at a checkpoint.  `open` has the connections that were open there.
   virtual void begin_behind(Index at, const std::vector<proxy::OutputStream>& open);
   // May stop the server's threads before their first operation.
   virtual void before_server(dmt::Layout& layout);
-  // An error ends the node; `reason` is for persons.
+  // An error ends the node; `reason` is for the operator.
   virtual Outcome server_started(pid_t pid, std::string& reason);
 
   // --- while it runs

@@ -155,13 +155,13 @@ std::string OperatorRequests::copy_log(const control::Message& request) {
   return control::line_of(answer);
 }
 
-// For maintenance, or to restart elsewhere in the log: leaves in order, if the group has a majority
-// without this replica.
+// For maintenance, or to restart elsewhere in the log: stops this replica cleanly, if the group has
+// a majority without it.
 std::string OperatorRequests::drain() {
-  const std::string who = fmt::format("replica {}", config_.replica);
-  if (leadership_.leads()) return refused("busy", who + " leads: hand the lead over first");
+  const std::string own_name = fmt::format("replica {}", config_.replica);
+  if (leadership_.leads()) return refused("busy", own_name + " leads: hand the lead over first");
   if (owner_.takes_checkpoint()) {
-    return refused("busy", who + " takes a checkpoint");
+    return refused("busy", own_name + " takes a checkpoint");
   }
   int voters = 0, others = 0, servers = 0;
   for (const consensus::MemberStatus& m : group_.members()) {
@@ -174,21 +174,21 @@ std::string OperatorRequests::drain() {
   if (others * 2 <= voters) {
     return refused("needed", fmt::format("{} is needed: without it {} of {} voters are there, no "
                                          "majority; bring another replica back first",
-                                         who, others, voters));
+                                         own_name, others, voters));
   }
   if (servers == 0) {
-    return refused("needed", who + " is needed: no other replica currently has a server");
+    return refused("needed", own_name + " is needed: no other replica currently has a server");
   }
   spdlog::info("an operator drains this replica");
   supervisor_.drained();
   owner_.drain();
-  return accepted(who + " leaves");
+  return accepted(own_name + " leaves");
 }
 
 // Passed to crane-run, which starts nodes.  The leader notices the new node when it connects.
 std::string OperatorRequests::bring_back(const control::Message& request) {
-  const auto who = request.number<unsigned>("replica");
-  if (who >= config_.replicas) {
+  const auto replica = request.number<unsigned>("replica");
+  if (replica >= config_.replicas) {
     return refused("bad_argument", "the group has no replica of this number");
   }
   if (!supervisor_.present() && !config_.host) {
@@ -201,10 +201,10 @@ std::string OperatorRequests::bring_back(const control::Message& request) {
     return refused("unsupported",
                    fmt::format("no crane-run starts nodes on this host: start the node of replica "
                                "{} on its own host",
-                               who));
+                               replica));
   }
-  supervisor_.bring_back(who, request.flag("forget"), request.text("checkpoint"));
-  return accepted(fmt::format("replica {} is started", who));
+  supervisor_.bring_back(replica, request.flag("forget"), request.text("checkpoint"));
+  return accepted(fmt::format("replica {} is started", replica));
 }
 
 std::int64_t OperatorRequests::step(std::int64_t now_ns) {

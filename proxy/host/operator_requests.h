@@ -33,7 +33,7 @@ class OperatorRequests {
     virtual bool takes_checkpoint() const = 0;
     virtual void send_signal(std::uint32_t signo) = 0;  // through the log
     virtual void drain() = 0;                           // ends the node in order, permanently
-    virtual void leave() = 0;                           // ends it in order
+    virtual void leave() = 0;                           // stops the node cleanly
     // Whether the replica has a server; otherwise it only votes.
     virtual bool has_server(ReplicaId who) const = 0;
     // How long bytes already sent by clients may be read before the lead is handed over; 0: not.

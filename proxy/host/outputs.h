@@ -35,7 +35,7 @@ class Outputs {
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
   // Writes recorded bytes to the kernel, so that they survive this process.  tick() also does it.
   void flush();
-  // The replica ends in order: its recordings are complete.
+  // The replica stops cleanly: its recordings are complete.
   void finish();
   // If turns are traced: the turns that the last record left out, the names of operations, and the
   // maps of the server's main process.

@@ -10,10 +10,10 @@ namespace crane::node {
 namespace {
 
 constexpr int kPairs = PairedTrial::kWindows / 2;
-constexpr int kPairsAhead = kPairs - 1;  // most of them
+constexpr int kPairsAhead = kPairs - 1;  // pairs that the winner must win
 constexpr double kClearly = 0.95;        // maximum ratio of the winner's cost to the other's
 
-// A window that took longer than this had pauses in it.
+// A window that took longer than this contained pauses, so it is not busy.
 constexpr std::int64_t kWindowMaxNs = 2 * PairedTrial::kWindowNs;
 
 constexpr std::size_t index(Way way) noexcept { return static_cast<std::size_t>(way); }

@@ -67,7 +67,8 @@ class Proposals {
   void heard(ReplicaId from, const replica::ProgressMessage& note, std::int64_t now_ns) {
     pacing_.heard(from, note, now_ns);
   }
-  // `waiting_bytes`: committed but not admitted by the own server; `full`: the log has no room.
+  // `waiting_bytes` are committed, but not yet admitted by this replica's server.  `full` is true
+  // if the log has no room.
   void pace(Index applied, std::uint64_t waiting_bytes, bool full, std::int64_t now_ns);
   std::int64_t waited_ns() const noexcept { return pacing_.waited_ns(); }
   std::int64_t held_ns(std::int64_t now_ns) const noexcept { return pacing_.held_ns(now_ns); }

@@ -55,7 +55,8 @@ Index ReplicaServer::applied() const noexcept {
   return Index{layout().scheduler.applied_index.load(std::memory_order_acquire)};
 }
 
-// --- what it puts out ---------------------------------------------------------------------------
+// --- output of the server
+// ---------------------------------------------------------------------------
 
 std::size_t ReplicaServer::drain() {
   return scheduler_link_->drain(

@@ -136,7 +136,7 @@ Outcome ServerMonitor::prepare() {
   const std::string log = config_.replica_dir() + "/server.log";
   log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (log_ < 0) return system_error("open server.log");
-  // A link beside server.log, for persons: the server writes runtime.log beside its segment.
+  // A link beside server.log, for the operator: the server writes runtime.log beside its segment.
   const std::string link = config_.replica_dir() + "/" + setup::kRuntimeLog;
   (void)::unlink(link.c_str());
   if (::symlink((segment_.directory() + "/runtime.log").c_str(), link.c_str()) != 0) {
@@ -157,9 +157,9 @@ void ServerMonitor::watch_server() {
 
 void ServerMonitor::send_keep_path() {
   if (server_ == nullptr || kept_.empty()) return;
-  if (const Outcome told = server_->keep_files(kept_); !told.ok()) {
+  if (const Outcome outcome = server_->keep_files(kept_); !outcome.ok()) {
     spdlog::warn("cannot pass the place for the server's files to its container supervisor: {}",
-                 told.error().message());
+                 outcome.error().message());
   }
 }
 
@@ -301,7 +301,7 @@ void ServerMonitor::stop() {
 
 // Lowers the container's priority for an offline replay that was started with the lowest priority,
 // as an analysis replica's is, because a nice value counts only within a container.  Not earlier,
-// because users wait until the server is there.
+// because users wait until the server listens.
 void ServerMonitor::lower_priority(pid_t host_pid) {
   const bool last = config_.replays && ::getpriority(PRIO_PROCESS, 0) >= kLowestNice;
   if (last && checkpoint::Background::set_group(host_pid, true)) behind_ = host_pid;
@@ -460,10 +460,10 @@ std::string ServerMonitor::why_no_checkin(int status) const {
     how = fmt::format("exited with status {} before it loaded libcrane.so (static or setuid?)",
                       WEXITSTATUS(status));
   }
-  const std::string said = log_tail();
+  const std::string tail = log_tail();
   // A message of AddressSanitizer, which must be loaded before libcrane.so.
-  const bool wants_first = said.find("ASan runtime does not come first") != std::string::npos;
-  return fmt::format("{} {}{}{}", server_as_.command[0], how, said,
+  const bool wants_first = tail.find("ASan runtime does not come first") != std::string::npos;
+  return fmt::format("{} {}{}{}", server_as_.command[0], how, tail,
                      wants_first ? "; run it with ASAN_OPTIONS=verify_asan_link_order=0" : "");
 }
 

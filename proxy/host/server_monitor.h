@@ -46,8 +46,8 @@ class ServerMonitor final : private CheckIns::Owner {
     virtual void process_killed(std::uint32_t process, std::uint32_t pid) = 0;
     // The requested checkpoint can be made now.
     virtual void dump_prepared() = 0;
-    // The dump is there (`why_not` is empty), or has failed.  `refusal`: CRIU's reason if it does
-    // not dump such a server.
+    // The dump is complete (`why_not` is empty), or has failed.  `refusal`: CRIU's reason if it
+    // does not dump such a server.
     virtual void dump_ended(const std::string& why_not, const std::string& refusal) = 0;
     // Reads the server's output; called before the end of a process is judged.
     virtual void drain_server() = 0;
@@ -75,7 +75,7 @@ class ServerMonitor final : private CheckIns::Owner {
   // Begins the prepared dump; dump_ended() follows, but not before thaw().  REQUIRES: the server is
   // quiescent, and stays so until then.
   Outcome freeze(bool boost);
-  // The files copied during the dump are there; `well` is false if they could not be copied.
+  // The files of the dump are copied; `well` is false if they could not be copied.
   void thaw(bool well);
   // Cancels a checkpoint before freeze(); no call follows.
   void cancel_checkpoint();

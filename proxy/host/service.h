@@ -44,8 +44,9 @@ class Service {
         proposals_(proposals),
         host_(host) {}
 
-  // Carries out a change of the role; call while no connection is in use.  `goes_on`: nothing stops
-  // this replica, and its server has not ended; `stopping`: it was requested to stop.
+  // Carries out a change of the role; call while no connection is in use.  `goes_on` is
+  // true if nothing stops this replica and its server has not ended.  `stopping` is true if the
+  // replica was requested to stop.
   void follow_role(Index applied, bool goes_on, bool stopping, std::int64_t now_ns);
   // Reports a replica that can serve nothing to its operator, and to its clients if other hosts may
   // serve them.

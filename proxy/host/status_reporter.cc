@@ -211,9 +211,9 @@ void StatusReporter::describe_peers(NodeStatus& s, std::int64_t now_ns) {
 }
 
 nlohmann::json StatusReporter::answer() {
-  nlohmann::json said = to_json(status());
-  said["log_digest"] = checkpoint::digest_of_log(from_.config.group, from_.config.log_id);
-  return said;
+  nlohmann::json answer = to_json(status());
+  answer["log_digest"] = checkpoint::digest_of_log(from_.config.group, from_.config.log_id);
+  return answer;
 }
 
 void StatusReporter::report() {
@@ -236,10 +236,10 @@ void StatusReporter::step(std::int64_t now_ns) {
 }
 
 void StatusReporter::tell_peers(const replica::Glance& seen, std::int64_t now_ns) {
-  const auto told = own_.tell(readiness(seen, false, now_ns), seen, from_.server.applied(),
-                              from_.group.status(), now_ns);
-  for (const ReplicaId to : told.to) {
-    own_.sent(to, send(from_.group, to, told.note), now_ns);
+  const auto report = own_.tell(readiness(seen, false, now_ns), seen, from_.server.applied(),
+                                from_.group.status(), now_ns);
+  for (const ReplicaId to : report.to) {
+    own_.sent(to, send(from_.group, to, report.note), now_ns);
   }
 }
 

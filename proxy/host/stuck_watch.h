@@ -18,7 +18,7 @@ class StuckWatch {
 
   // `runs`: the server runs.  A look that finds it stuck logs every thread in node.log.
   void look(const dmt::Layout& w, bool runs, std::int64_t now_ns);
-  // What one of its threads waits for; empty: some thread can continue.
+  // Names what one of its threads waits for; empty: some thread can continue.
   const std::string& text() const noexcept { return text_; }
 
  private:

@@ -52,7 +52,7 @@ nlohmann::json Node::status_json() { return status_->answer(); }
 
 std::string Node::status_text() { return status_->answer().dump(2); }
 
-// For maintenance, or to restart elsewhere in the log: leaves in order.
+// For maintenance, or to restart elsewhere in the log: stops this replica cleanly.
 void Node::drain() {
   const Outcome marked = write_file(config_.replica_dir() + "/" + setup::kDrainedMark, "");
   if (!marked.ok()) spdlog::warn("{}: {}", setup::kDrainedMark, marked.error().message());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What live checking has found so far: up to where this replica and a majority were equal, and what
-// differed.  A difference that no majority settles ends nothing: from a later log index on the
+// The results of live checking so far: up to where this replica and a majority were equal, and the
+// differences.  A difference that no majority settles ends nothing: from a later log index on the
 // replicas are compared again (verification.h, HashBody::restarts).
 //
 // Threads: one object, one thread.  Pure: no clock, no I/O.
@@ -19,9 +19,9 @@ class Alarms {
  public:
   // This replica and a majority were equal at this cut.
   void agreed(std::uint64_t index);
-  // They differed at this cut; `when`: wall clock time as text.
+  // This replica and a majority differed at this cut.  `when` is the wall clock time as text.
   void raised(std::string what, std::uint64_t index, const std::string& when);
-  // What precedes this log index is no longer compared.
+  // Outputs before this log index are no longer compared.
   void restart_from(std::uint64_t index);
 
   bool none() const noexcept { return count_ == 0; }

@@ -160,7 +160,7 @@ Comparison compare(const std::vector<Recording>& recordings, const CompareOption
     result.bytes.push_back(recordings[i].bytes());
     for (const auto& [conn, connection] : recordings[i].connections()) all.insert(conn);
   }
-  // No recording is whole: every pair must be compared, because each may contain what the others
+  // No recording is complete: every pair must be compared, because each may contain what the others
   // lost.
   const bool every_pair = base == recordings.size();
   if (!options.prefix) report_early_ends(recordings, result);

@@ -53,7 +53,7 @@ class OutputHash {
   void closed(ConnId conn);
 
   // Output since the last forget(): a mark per bucket that was completed or ended, and one per
-  // incomplete bucket.  marks_whole(): none was left out for lack of room.
+  // incomplete bucket.  marks_whole() is true if none was left out for lack of room.
   std::vector<OutputMark> marks() const;
   bool marks_whole() const noexcept { return !marks_lost_; }
   // The number of marks of completed buckets; forget() drops the `done` oldest ones.

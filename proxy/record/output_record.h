@@ -6,8 +6,8 @@
 // Format: record_file.h, magic "CRANEOUT", version 1; a record's number is its connection.
 //   body    kConnected: u16 port, peer as text; kBytes: the bytes; kClosed: how, as text
 // Records are in turn order.  The bytes of a connection that the server has opened begin with its
-// OutboundRequest.  A question for a name is a separate connection to kResolverPeer: its
-// NameRequest, and its end.
+// OutboundRequest.  A name query of the server is recorded as a separate connection to
+// kResolverPeer, with its NameRequest and its end.
 //
 // Threads: one object, one thread.
 
@@ -64,7 +64,7 @@ class Recording {
   // For a replica without a recording: nothing is known about it.
   static Recording none() { return {}; }
 
-  // The connection's name for messages, with its ends if they are known.
+  // The connection's name for messages, with its port and client if they are known.
   std::string name_of(std::uint64_t conn) const;
 
   const std::string& path() const noexcept { return file_.path(); }

@@ -34,7 +34,7 @@ inline constexpr std::size_t kRecordHeadBytes = 24;
 
 enum class RecordingEnd : std::uint32_t {
   kEndsEarly = 0,  // still being written, or its writer was killed
-  kWhole = 1,      // the replica stopped in order
+  kWhole = 1,      // the replica stopped cleanly
   kStopped = 2,    // writing failed (disk full); all earlier records are in the file
 };
 

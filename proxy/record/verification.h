@@ -65,7 +65,7 @@ std::optional<Digest> most_common(const Digests& digests);
 // Did both replicas send a digest, and the same one?
 bool same_digest(const Digests& digests, std::size_t a, std::size_t b) noexcept;
 
-// What one replica did between two cuts.
+// A replica's outputs and turns between two cuts.
 struct Evidence {
   std::vector<OutputMark> marks;
   std::vector<SchedulePoint> points;

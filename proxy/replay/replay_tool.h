@@ -31,7 +31,7 @@ class ReplayTool {
   virtual void stop() {}
 };
 
-// gdb, attached; `commands`: files for its -x, in order.
+// Attaches gdb.  `commands` are files for its option -x, in order.
 std::unique_ptr<ReplayTool> make_gdb(std::vector<std::string> commands);
 // Any debugger: prints a command for it and waits until it attaches.
 std::unique_ptr<ReplayTool> make_waiting_for_debugger();

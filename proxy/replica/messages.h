@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the replicas of a group send each other outside the log: the one table of out-of-band
-// messages.  Consensus carries their bytes (Consensus::send_message).  Any message may be lost;
-// those that arrive from one sender arrive in order.
+// The messages that the replicas of a group send each other outside the log, in one table.
+// Consensus carries their bytes (Consensus::send_message).  Any message may be lost; those that
+// arrive from one sender arrive in order.
 //
 //   send(message_of(m).bytes()) .. another replica .. read_message(bytes) -> Message
 //

@@ -47,7 +47,7 @@ struct Life {
   bool given_away = false;     // its server has ended for another build of Crane (HANDOVER-1)
   bool reached_start = false;  // the server may run: the group's first START was admitted
   bool leads = false;          // according to consensus
-  bool keeps_leading = false;  // .. and it has not given leadership away since
+  bool keeps_leading = false;  // it leads, and has not given leadership away since
   bool started = false;        // START was proposed in this view
   bool takes_clients = false;
   bool hands_over = false;  // it admits the last clients, and then gives leadership away

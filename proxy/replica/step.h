@@ -36,7 +36,7 @@ namespace crane::replica {
 
 // --- facts ---------------------------------------------------------------------------------------
 
-// What a replica reports of its server.
+// A replica's report of its server.
 struct ServerReport {
   bool acceptor_only = false;  // it has no server, and votes (VOTES-1)
   Index waits_behind{};        // the last entry of its log when it began
@@ -97,8 +97,8 @@ struct Opened {
   bool acceptor_only = false;  // the log does not reach back to where a server can begin (VOTES-1)
   Index last{};                // the last entry of the log
   consensus::LogPlace begins;  // the server begins after this entry; index 0: with the first entry
-  bool at_checkpoint = false;  // .. at a checkpoint
-  bool restores = false;       // .. or was meant to: the replica existed before
+  bool at_checkpoint = false;  // this place is a checkpoint
+  bool restores = false;       // it should begin at a checkpoint: the replica existed before
 };
 struct Tick {};  // due_ns() has come, or any time earlier or later
 // A CHECKPOINT entry was handed to the server; a replica without a server passed over it.
@@ -172,7 +172,7 @@ struct Lacked {
 };
 struct Proposed {
   Index at{};           // 0: it was not proposed
-  std::string why_not;  // .. for this reason
+  std::string why_not;  // the reason if it was not proposed
 };
 // Why checkpoints are looked for.
 enum class Purpose : std::uint8_t {
@@ -215,7 +215,7 @@ struct Tell {  // may be lost
 struct ProposeCheckpoint {
   ReplicaId taker{};
 };
-// To the operator who requested a checkpoint.
+// Answers the operator who requested a checkpoint.
 struct Answer {
   const char* refused = nullptr;  // the kind of refusal; nullptr: it was requested
   std::string text;

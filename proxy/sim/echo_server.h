@@ -44,7 +44,7 @@ class EchoServer {
     ConnectionProgress progress;
     std::string input;  // received and not read
   };
-  // The connections that it has not closed, by number.
+  // The connections that the server has not closed, by connection number.
   const std::map<std::uint64_t, Open>& connections() const { return connections_; }
 
  private:

@@ -120,7 +120,7 @@ void Group::step_client(unsigned number) {
                          [this, number] { step_client(number); });
 }
 
-// --- what the log says ---------------------------------------------------------------------------
+// --- events of the log ---------------------------------------------------------------------------
 
 void Group::delivered(unsigned id, const core::Entry& entry) {
   const std::uint64_t index = value(entry.at.index);
@@ -145,7 +145,7 @@ void Group::record(std::uint64_t index, const Logged& entry) {
                    });
 }
 
-// --- what the kernel says ------------------------------------------------------------------------
+// --- the kernel's state ------------------------------------------------------------------------
 
 void Group::used(Process by, const SimSocket& socket) {
   if (by != writer_) {

@@ -35,10 +35,10 @@ namespace crane::proxy::sim {
 // Indexes of consensus::sim::Outcome::application.
 enum class Count : std::size_t {
   kClients,    // clients that reached their end
-  kLost,       // .. that were reset, as is allowed
+  kLost,       // clients that were reset, which is allowed
   kTakeOvers,  // with clients
   kAdopted,    // clients whose connections continued
-  kUnclaimed,  // .. that an earlier leader had accepted and not proposed
+  kUnclaimed,  // clients that an earlier leader had accepted and not proposed
   kEnded,      // earlier writers that were killed
   kInside,     // processes stopped inside a call
   kBytes,      // bytes that clients received

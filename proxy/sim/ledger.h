@@ -26,7 +26,7 @@ class Ledger {
     std::uint64_t closed_at = 0;  // the entry at which the server closed it; 0: it is open
   };
 
-  // `clients`, by number - 1, outlives the object.
+  // `clients`, whose index is the client's number - 1, outlives the object.
   explicit Ledger(const std::vector<SimClient>& clients) : clients_(clients) {}
 
   // Adds the next committed entry.  Returns a complaint, or "".

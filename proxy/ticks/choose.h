@@ -40,7 +40,7 @@ using CodeAt = std::function<const Code*(std::uint64_t address)>;
 
 struct Choice {
   std::optional<TickPoint> point;
-  std::string where;  // for persons: object and address in it, or why there is no point
+  std::string where;  // for messages: object and address in it, or why there is no point
 };
 
 inline constexpr std::size_t kPassagesMin = 3;

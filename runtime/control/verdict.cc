@@ -145,36 +145,37 @@ Verdict without_server(const ReplicaView& leader, const GroupView& group) {
 
 // The verdict for a leader that does not serve.
 Verdict unready(const ReplicaView& leader, const GroupView& group) {
-  const std::string who = name_of(leader);
+  const std::string leader_name = name_of(leader);
   if (leader.seen == Contact::kNotReported) {
-    return not_serving(Health::kNotServing, who + " leads, but has not reported whether it serves");
+    return not_serving(Health::kNotServing,
+                       leader_name + " leads, but has not reported whether it serves");
   }
   if (leader.seen != Contact::kReported) {
     return not_serving(Health::kNoLeader,
-                       "NOT SERVING: " + who + ", which leads, " + lacks(leader));
+                       "NOT SERVING: " + leader_name + ", which leads, " + lacks(leader));
   }
-  const Readiness& told = leader.told;
-  if (told.acceptor_only) return without_server(leader, group);
-  if (told.recovers) return replaying(told.progress);
-  if (told.starts) {
+  const Readiness& report = leader.told;
+  if (report.acceptor_only) return without_server(leader, group);
+  if (report.recovers) return replaying(report.progress);
+  if (report.starts) {
     return not_serving(Health::kStarting,
-                       "starting: the server of " + who +
-                           (told.runs ? " listens on no port yet" : " has not begun"));
+                       "starting: the server of " + leader_name +
+                           (report.runs ? " listens on no port yet" : " has not begun"));
   }
-  if (told.no_room) {
-    return not_serving(Health::kNotServing,
-                       "NOT SERVING: inputs wait: " + who + ", which leads, has no room for them");
+  if (report.no_room) {
+    return not_serving(Health::kNotServing, "NOT SERVING: inputs wait: " + leader_name +
+                                                ", which leads, has no room for them");
   }
-  if (!told.why_not.empty()) {
+  if (!report.why_not.empty()) {
     return not_serving(Health::kNotServing, "NOT SERVING: its server makes no progress");
   }
-  if (told.paced) {
+  if (report.paced) {
     return not_serving(Health::kNotServing,
                        "not serving: clients wait for a majority's servers to catch up, or for a "
                        "checkpoint");
   }
-  return not_serving(Health::kNotServing,
-                     "not serving: " + who + " leads, but its server does not know that yet");
+  return not_serving(Health::kNotServing, "not serving: " + leader_name +
+                                              " leads, but its server does not know that yet");
 }
 
 // Whether the leader's server has not taken entries for long that another's has: it is stopped or

@@ -228,18 +228,18 @@ void Lasting::report_source(const Left& best, const std::vector<Left>& all) cons
   for (int i = 0; i < known_->replicas; ++i) {
     const auto left =
         std::find_if(all.begin(), all.end(), [i](const Left& l) { return l.replica == i; });
-    const std::string who = "replica " + std::to_string(i);
+    const std::string name = "replica " + std::to_string(i);
     if (left == all.end()) {
-      others += ", " + who + " has none";
+      others += ", " + name + " has none";
     } else if (rank(left->position) != rank(best.position)) {
-      others += ", " + who + " was at " + std::to_string(left->position.index);
+      others += ", " + name + " was at " + std::to_string(left->position.index);
     }
   }
   const std::string whose =
       "data: as replica " + std::to_string(best.replica) + " left it at " + place_of(best.position);
   if (best.position.end == Position::kNone) {
     say(whose + ", the furthest" + others +
-        "; the group did not end in order: data that its server had not written to its files are "
+        "; the group did not stop cleanly: data that its server had not written to its files are "
         "gone (--durability disk keeps everything that was answered)");
   } else if (best.position.end == Position::kStopped) {
     say(whose + others + "; the server did not end in time and was killed");

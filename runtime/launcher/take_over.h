@@ -37,7 +37,7 @@ Outcome write_record(const std::string& group_directory, const GroupRecord& reco
 std::optional<GroupRecord> read_record(const std::string& group_directory);
 void remove_record(const std::string& group_directory);
 
-// What is left of a group that no crane-run supervises.
+// The remains of a group that no crane-run supervises.
 struct Remains {
   std::optional<GroupRecord> record;
   int living = 0;  // number of living nodes

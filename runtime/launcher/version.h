@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What crane-run and crane-ctl print with --version.
+// The output of crane-run and crane-ctl with --version.
 //
 // Threads: plain function.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What an analysis replica needs on the machine: valgrind, and a private directory.
+// An analysis replica's needs on the machine: valgrind, and a private directory.
 //
 // Threads: plain functions.
 

@@ -17,8 +17,8 @@ namespace crane::setup {
 Result<int> listen_on(const std::string& address, std::uint16_t port, int backlog,
                       bool absent = false);
 
-// The same for a port to which the server is bound: the socket accepts no clients before its owner
-// calls listen().  The server may connect from the port.
+// listen_on() for a port to which the server is bound: the socket accepts no clients before its
+// owner calls listen().  The server may connect from the port.
 Result<int> hold_port(const std::string& address, std::uint16_t port, int backlog,
                       bool absent = false);
 // Whether this host has that address now; always true for a wildcard.

@@ -80,7 +80,7 @@ enum class Status : int {
 // status to distinguish these errors.
 Error failure(Status status, const std::string& what, const std::string& object,
               const std::string& cause, const std::string& advice);
-// The same with a complete text.
+// failure() with a complete text.
 Error failure(Status status, std::string text);
 // kOk: no failure.  REQUIRES: an error comes from one of the two functions above.
 Status status_of(const Outcome& outcome);

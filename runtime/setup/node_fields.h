@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What crane-run sends to one node: the fields of node_fields.def and the options of
+// The data that crane-run sends to one node: the fields of node_fields.def and the options of
 // option_table.def.  To add a field, write a row there and use it.
 //
 // Threads: plain values and functions.

@@ -377,12 +377,12 @@ Outcome GroupDirectories::create_replica(const GroupPlace& place, int replica) {
   const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
   const std::string shm = shared_directory(place.name);
   const std::string own = "/r" + std::to_string(replica);
-  const std::string who = place.name + " replica " + std::to_string(replica);
+  const std::string holder = place.name + " replica " + std::to_string(replica);
   if (auto p = check_version(shm + own + "/segment"); !p) return p;
   for (const auto& top : {dir, shm}) {
     if (auto p = lock(top, place.name, Hold::kShared); !p) return p;
     chmod(top.c_str(), 0700);
-    if (auto p = lock(top + own, who); !p) return p;
+    if (auto p = lock(top + own, holder); !p) return p;
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(top + own, ignored)) {
       // The replica's log continues and may need its checkpoints.  The server starts with nothing

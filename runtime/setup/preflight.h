@@ -63,7 +63,7 @@ Outcome check_shared_memory(const std::string& path, int replicas, std::uint32_t
 
 // The default directory of groups: /run/crane for root, else below $XDG_RUNTIME_DIR.
 std::string default_directory();
-// The same for groups that outlive their processes: /var/lib/crane for root, else below
+// The default directory of groups that outlive their processes: /var/lib/crane for root, else below
 // $XDG_STATE_HOME or ~/.local/state.
 std::string lasting_directory();
 // Whether the content of `path` is lost when the machine loses power.

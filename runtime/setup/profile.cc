@@ -168,8 +168,8 @@ Profile nginx(const Words& args) {
   std::string given = nginx_value(args, "-g");
   if (!given.empty()) given += " ";
   const std::string text = nginx_text(nginx_file(args));
-  const bool told = says_daemon(given) || says_daemon(text);
-  if (!told && !has(args, {"-v", "-V", "-t", "-T", "-h", "-?", "-s"})) {
+  const bool configured = says_daemon(given) || says_daemon(text);
+  if (!configured && !has(args, {"-v", "-V", "-t", "-T", "-h", "-?", "-s"})) {
     p.args = {"-g", given + "daemon off;"};
   }
   return p;

@@ -30,7 +30,7 @@ struct Profile {
   // Precede long computations that several of the server's threads or processes do at once;
   // parallel mode.
   std::vector<SoftBarrier> soft_barriers = {};
-  int stop_signal = SIGTERM;  // ends the server in order, whatever its clients do
+  int stop_signal = SIGTERM;  // stops the server cleanly, whatever its clients do
   std::string user = {};      // the user of a server that refuses to run as root
 };
 

@@ -28,7 +28,7 @@ struct GroupKeys {
 // `path` must be a file of at least kSecretBytesMin bytes (without line ends) that belongs to this
 // user or root and that no other user may read or write.  Errors: kSecret.
 Outcome read_secret(const std::string& path, const std::string& group, GroupKeys& keys);
-// The same, but returns the file's content without line ends.
+// Like read_secret(), but returns the file's content without line ends.
 Outcome read_secret_text(const std::string& path, std::string& secret);
 // A secret from the kernel's randomness, as hexadecimal digits.
 std::string random_secret_text();

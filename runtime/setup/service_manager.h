@@ -23,7 +23,7 @@ class ServiceManager {
 
   // Sends a line for people (`systemctl status`) about the program's state, if it has changed.
   void status(const std::string& status);
-  // The same, and reports that the program is up.
+  // Like status(), and reports that the program is up.
   void ready(const std::string& status);
   void stopping() const;
 

@@ -53,7 +53,7 @@ class RestartLimiter {
   std::int64_t due_ms() const { return due_ms_; }
   // The number of ends since an attempt lasted.
   int in_a_row() const { return in_a_row_; }
-  // The same for ends of kind kFailed in a row.
+  // The number of ends of kind kFailed in a row.
   int failed() const { return failed_; }
   // Whether it failed at least `times` times in a row and no attempt has lasted since.
   bool fails(int times, std::int64_t now_ms) const {

@@ -246,10 +246,10 @@ void Supervisor::judge_exits(const Replica& last) {
     return;
   }
   // An operator who requested the end needs no pointer to the logs.
-  const bool told = as_told || stopping();
-  const ExitReason reason = told ? ExitReason::kExited : last.exit_reason;
-  if (!told) status_ = server_end_status(reason, status);
-  const bool failed = !told && status_ != 0;
+  const bool requested = as_told || stopping();
+  const ExitReason reason = requested ? ExitReason::kExited : last.exit_reason;
+  if (!requested) status_ = server_end_status(reason, status);
+  const bool failed = !requested && status_ != 0;
   if (failed) act(KeepLogs{});
   if (failed && !last.refused.empty()) say(last.refused, Level::kError);
   say(server_end_text(reason, status) +

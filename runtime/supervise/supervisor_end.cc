@@ -77,7 +77,7 @@ void Supervisor::stop(const char* why, int signal) {
   only.returns.planned() || only.drained ? leave(only) : give_up(Done{});
 }
 
-// Sends a stronger signal each time, also to nodes that do not answer and cannot end in order.
+// Sends a stronger signal each time, also to nodes that do not answer and cannot stop cleanly.
 void Supervisor::end_harder() {
   signal_ = signal_ == SIGINT ? SIGTERM : SIGKILL;
   for (const Replica& r : replicas_) {

@@ -54,10 +54,10 @@ class Apache(_web.Web):
         return rows
 
     def state(self):
-        said = _web.listing(self.port, "/list/")
+        listing = _web.listing(self.port, "/list/")
 
         def strong():   # the tag is weak (W/"...") while the file is younger than a second
             tag = _web.get(self.port, "/1k.html")[1].get("etag", "")
             return tag if re.fullmatch(r'"[0-9a-f]+-[0-9a-f]+-[0-9a-f]+"', tag) else None
         tag = h.wait_until(strong, 10, "an ETag of inode, size and time")
-        return f"{said}, ETag {tag}"
+        return f"{listing}, ETag {tag}"

@@ -9,9 +9,9 @@ PARTS = ("crane-run", "crane-node", "crane-ctl", "libcrane.so")
 
 
 def commit_of(program):
-    said = subprocess.run([str(program), "--version"], text=True, check=True,
-                          stdout=subprocess.PIPE).stdout
-    return re.search(r"\bcommit ([^,\s]+)", said)[1]
+    output = subprocess.run([str(program), "--version"], text=True, check=True,
+                            stdout=subprocess.PIPE).stdout
+    return re.search(r"\bcommit ([^,\s]+)", output)[1]
 
 
 def exchange(path, old, new):

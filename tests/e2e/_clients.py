@@ -37,8 +37,8 @@ def ab(url, requests, clients, keep_alive=False, seconds=300, one_length=True):
     """
     for _ in range(KEEP_ALIVE_TRIES if keep_alive else 1):
         result = ab_once(url, requests, clients, keep_alive, seconds, one_length)
-        told = re.search(r"Connect: 0, Receive: 0, Length: (\d+), Exceptions: 0", result["text"])
-        if result["complete"] != requests or not told or int(told[1]) > clients:
+        match = re.search(r"Connect: 0, Receive: 0, Length: (\d+), Exceptions: 0", result["text"])
+        if result["complete"] != requests or not match or int(match[1]) > clients:
             break
     return result
 

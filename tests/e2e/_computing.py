@@ -118,8 +118,8 @@ class C(Lines):
         return [str(self.work / "computing_server"), str(self.port)]
 
     def compute(self):
-        told = line(self.port, f"real 0 {self.short}")
-        return (told, line(self.port, f"loop {self.short}"),
+        reply = line(self.port, f"real 0 {self.short}")
+        return (reply, line(self.port, f"loop {self.short}"),
                 line(self.port, f"calls {self.short // 20}"))
 
 
@@ -220,8 +220,8 @@ class Redis(Lines):
         return True
 
     def stopped(self, how):
-        said = []
-        thread = threading.Thread(target=lambda: said.append(self.script_of(self.long)))
+        results = []
+        thread = threading.Thread(target=lambda: results.append(self.script_of(self.long)))
         thread.start()
 
         def killed():
@@ -234,7 +234,7 @@ class Redis(Lines):
                 client.close()
         h.wait_until(killed, SECONDS, "the script is killed")
         thread.join(SECONDS)
-        return "killed" in said[0].lower()
+        return "killed" in results[0].lower()
 
 
 class Database:
@@ -286,8 +286,8 @@ class Postgres(Database):
 
     def stopped(self, how):
         if how == "statement_timeout":
-            said = self.refused("set statement_timeout = '1s'", self.query(self.long))
-            return "canceling statement due to statement timeout" in said
+            error = self.refused("set statement_timeout = '1s'", self.query(self.long))
+            return "canceling statement due to statement timeout" in error
         cancel = ("select count(pg_cancel_backend(pid)) from pg_stat_activity where query like "
                   "'do $$%' and pid <> pg_backend_pid()")
         return ("canceling statement due to user request" in
@@ -336,7 +336,7 @@ def stops(server, how):
 
 
 def run_beside(work, light):
-    """(the result of work(), the number of light() answers meanwhile)"""
+    """Returns (the result of work(), the number of light() answers meanwhile)"""
     said, answers = [], 0
     thread = threading.Thread(target=lambda: said.append(work()))
     thread.start()

@@ -265,9 +265,9 @@ class LastingGroup:
 
     def check_same_answers(self, what):
         """Checks that the replicas are equal; the live check has compared their outputs."""
-        said = self.group.settle(60)
-        if not self.scenario.check(len(said) == self.group.replicas
-                                   and not any(s["verified"]["alarm"] for s in said.values()),
+        statuses = self.group.settle(60)
+        if not self.scenario.check(len(statuses) == self.group.replicas
+                                   and not any(s["verified"]["alarm"] for s in statuses.values()),
                                    f"{self.server.name}: {what}: replicas are equal"):
             self.group.explain()
 

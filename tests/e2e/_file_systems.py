@@ -37,7 +37,7 @@ def mount(kind, place, image):
 
 
 def mountable(work):
-    """([kinds that this machine can mount], [(kind, why not)])."""
+    """Returns ([kinds that this machine can mount], [(kind, why not)])."""
     place, good, bad = work / "tried", [], []
     place.mkdir()
     for kind in KINDS:

@@ -33,7 +33,7 @@ __all__ = ["CannotRun", "Counter", "Failure", "Group", "Load", "Redis", "Scenari
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 180   # the first start on a machine saves the state of its files
 STOP_SECONDS = 30
-# What a daemon does at its start.
+# The steps of a daemon at its start.
 BACKGROUND = """
 import os, time
 if os.fork():
@@ -79,7 +79,7 @@ def can_contain():
 # --- processes ----------------------------------------------------------------------------------
 
 def process_stat(pid):
-    """(parent, user ticks + system ticks, state) of a process, or None."""
+    """Returns (parent, user ticks + system ticks, state) of a process, or None."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -141,9 +141,9 @@ def at_rest(group, seconds=30, count=3):
     """Statuses of `count` replicas at the same entry. Timers of an idle server still run, so
     statuses that are read one after the other may differ."""
     def at_one_entry():
-        said = group.statuses()
-        still = len(said) == count and all(s and s["settled"] for s in said.values())
-        return said if still and len({s["applied"] for s in said.values()}) == 1 else None
+        statuses = group.statuses()
+        still = len(statuses) == count and all(s and s["settled"] for s in statuses.values())
+        return statuses if still and len({s["applied"] for s in statuses.values()}) == 1 else None
     group.settle(max(60, seconds))
     return wait_until(at_one_entry, seconds, f"the replicas of {group.name} rest at one entry")
 
@@ -156,7 +156,7 @@ def is_whole(statuses):
 
 
 def is_near(statuses, entries):
-    """All replicas are whole, and any two are less than `entries` entries apart."""
+    """All replicas are ready, and any two are less than `entries` entries apart."""
     if not is_whole(statuses):
         return False
     applied = [s["applied"] for s in statuses.values()]
@@ -306,8 +306,8 @@ class Group:
 
     def verified(self, index):
         """All replicas have been compared beyond this log index."""
-        said = self.statuses(range(self.replicas))
-        return all(s and s["verified"]["index"] > index for s in said.values())
+        statuses = self.statuses(range(self.replicas))
+        return all(s and s["verified"]["index"] > index for s in statuses.values())
 
     def settle(self, seconds=30, numbers=None):
         """Waits until the live replicas have applied all entries that the log had at the call."""
@@ -334,15 +334,15 @@ class Group:
         return is_near(self.statuses(range(self.replicas)), entries)
 
     def verdict(self):
-        """(exit status, crane-ctl status -o json)."""
+        """Returns (exit status, crane-ctl status -o json)."""
         status, text = ctl(self.scenario, "--dir", str(self.home), "status", self.name, "-o",
                            "json")
         return status, json.loads(text)
 
     def may_lose_one(self):
         """crane-ctl status reports that all is well and that a loss now is survived at once."""
-        status, said = self.verdict()
-        return status == 0 and said["health"] == "well" and (said["may_lose"] or 0) >= 1
+        status, answer = self.verdict()
+        return status == 0 and answer["health"] == "well" and (answer["may_lose"] or 0) >= 1
 
     def brief(self):
         kept = ("role", "view", "last", "commit", "applied", "clock", "schedule_hash",
@@ -465,7 +465,7 @@ class Group:
         return False
 
     def diff(self, *options, recordings=None):
-        """(status, text) of crane-diff over the group's recordings."""
+        """Returns (status, text) of crane-diff over the group's recordings."""
         suffix = "schedule" if "--schedule" in options else "out"
         paths = [str(self.record / f"replica-{n}.{suffix}") for n in recordings] if recordings \
             else [str(self.record)]
@@ -476,7 +476,7 @@ class Group:
 
 
 def ctl(scenario, *words):
-    """(status, text) of crane-ctl."""
+    """Returns (status, text) of crane-ctl."""
     done = subprocess.run([str(scenario.out / "crane-ctl"), *words], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=60)
     return done.returncode, done.stdout

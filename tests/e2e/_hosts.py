@@ -206,7 +206,7 @@ class Hosts:
 
     # --- the operator's tool -------------------------------------------------------------------
     def ctl(self, *words, number=None):
-        """(status, standard output, standard error) of crane-ctl."""
+        """Returns (status, standard output, standard error) of crane-ctl."""
         before = [] if number is None else self.prefix(number)
         done = subprocess.run(before + [str(self.scenario.out / "crane-ctl"), "--dir",
                                         str(self.state), *words],

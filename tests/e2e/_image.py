@@ -29,7 +29,7 @@ class Store:
         self.place = scenario.work / "images"
 
     def buildah(self, *words, seconds=300):
-        """(status, output)."""
+        """Returns (status, output)."""
         done = subprocess.run(["buildah", "--root", str(self.place / "root"), "--runroot",
                                str(self.place / "run"), "--storage-driver", "vfs",
                                *map(str, words)], stdout=subprocess.PIPE,
@@ -37,10 +37,10 @@ class Store:
         return done.returncode, done.stdout
 
     def must(self, *words):
-        status, said = self.buildah(*words)
+        status, output = self.buildah(*words)
         if status != 0:
-            raise h.Failure(f"buildah {words[0]}: {said[-2000:]}")
-        return said
+            raise h.Failure(f"buildah {words[0]}: {output[-2000:]}")
+        return output
 
     def base(self, work):
         """Debian's slim image, or an image from debootstrap if no registry can be reached."""
@@ -90,13 +90,13 @@ def image(scenario):
             "FROM localhost/crane\nRUN apt-get update && "
             "apt-get install -y --no-install-recommends redis-server redis-tools\n")
         store.build("crane-redis", layer / "Containerfile", layer)
-        status, said = store.run("localhost/crane-redis", "crane-run", "doctor")
-        scenario.check("this machine can run groups" in said, "the doctor in the container",
-                       f"{status}: {said}")
+        status, text = store.run("localhost/crane-redis", "crane-run", "doctor")
+        scenario.check("this machine can run groups" in text, "the doctor in the container",
+                       f"{status}: {text}")
         script = GROUP.format(port=h.free_port())
-        status, said = store.run("localhost/crane-redis", "/usr/lib/crane/crane-entry", "sh", "-c",
+        status, text = store.run("localhost/crane-redis", "/usr/lib/crane/crane-entry", "sh", "-c",
                                  script)
-        scenario.check(status == 0 and "OK\nkept\n" in said, "a group in a container serves",
-                       f"{status}: {said}")
+        scenario.check(status == 0 and "OK\nkept\n" in text, "a group in a container serves",
+                       f"{status}: {text}")
     finally:
         store.remove()

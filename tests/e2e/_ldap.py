@@ -32,7 +32,7 @@ def strings(values):
 
 
 def split(data):
-    """[(tag, body)] of the elements in `data`."""
+    """Returns [(tag, body)] of the elements in `data`."""
     found, at = [], 0
     while at < len(data):
         tag, size, at = data[at], data[at + 1], at + 2
@@ -100,7 +100,7 @@ class Ldap:
         return self.result(text(dn, DELETE))
 
     def search(self, base, attribute=None, value=None, wanted=("*",)):
-        """(result code, {dn: {attribute: [values]}}) of the whole subtree."""
+        """Returns (result code, {dn: {attribute: [values]}}) of the whole subtree."""
         found = {}
         wish = sequence(text(attribute), text(value)) if attribute else None
         filters = bytes([0xA3]) + wish[1:] if wish else text("objectClass", 0x87)

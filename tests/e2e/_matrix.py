@@ -64,7 +64,7 @@ class Server:
         return True
 
     def load(self, requests):
-        """[(what, per second, p50 ms, p99 ms)]; raises h.Failure if an answer is wrong."""
+        """Returns [(what, per second, p50 ms, p99 ms)]; raises h.Failure if an answer is wrong."""
         raise NotImplementedError
 
     def requests_made(self, requests, rows):
@@ -162,9 +162,9 @@ def one_run(scenario, kind, seed, group_of=h.Group):
         held = server.state()
         if held:
             scenario.say(f"{what}: {held}")
-        said = group.settle(120)
-        scenario.check(len(said) == 3, f"{what}: three replicas live", repr(group.brief()))
-        check_hooked(scenario, kind, what, said)
+        statuses = group.settle(120)
+        scenario.check(len(statuses) == 3, f"{what}: three replicas live", repr(group.brief()))
+        check_hooked(scenario, kind, what, statuses)
         group.check_calm()
         group.stop()
         text = scenario.check_equal(group, what=f"{what}: every byte is equal")

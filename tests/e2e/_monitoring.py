@@ -14,7 +14,7 @@ MONITORING = h.ROOT / "runtime/packaging/monitoring"
 
 
 def ask(port, path, address="127.0.0.1", method="GET"):
-    """(status, text, headers); status None: no answer."""
+    """Returns (status, text, headers); status None: no answer."""
     request = urllib.request.Request(f"http://{address}:{port}{path}", method=method)
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:

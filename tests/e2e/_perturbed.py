@@ -147,12 +147,12 @@ def judge(group, problems):
     """Raises h.Failure if the replicas differ."""
     if problems:
         raise h.Failure(f"clients: {problems[0]}")
-    said = h.at_rest(group, PATIENCE)
-    alarms = {n: s["verified"]["alarm"] for n, s in said.items() if s["verified"]["alarm"]}
+    statuses = h.at_rest(group, PATIENCE)
+    alarms = {n: s["verified"]["alarm"] for n, s in statuses.items() if s["verified"]["alarm"]}
     if alarms:
         raise h.Failure(f"live check: {alarms}")
     for what in ("schedule_hash", "clock", "outputs_digest"):
-        if len({s[what] for s in said.values()}) != 1:
+        if len({s[what] for s in statuses.values()}) != 1:
             raise h.Failure(f"{what} differs: {group.brief()}")
 
 
@@ -288,7 +288,8 @@ def body(scenario):
 # --- the table ----------------------------------------------------------------------------------
 
 def told(rows, what):
-    """[(name, starts, recoveries, differed, seconds)] per value of a journal key, and for all."""
+    """Yields (name, starts, recoveries, differed, seconds) per value of a journal key, and for
+    all."""
     for name in [*dict.fromkeys(r[what] for r in rows), None]:
         some = [r for r in rows if name in (None, r[what])]
         yield (name or "all", len(some), sum(r["recoveries"] for r in some),

@@ -25,7 +25,7 @@ def build_id(program):
 
 
 def functions_of(program):
-    """[(address, bytes, text)] for each function of .text"""
+    """Returns [(address, bytes, text)] for each function of .text"""
     lines = subprocess.run(["objdump", "-dw", "--section=.text", str(program)],
                            capture_output=True, text=True, check=True).stdout.splitlines()
     functions = [[]]
@@ -48,7 +48,8 @@ def target_of(text):
 
 
 def loops_of(code):
-    """[(first address, address after the end)] from the target of a backward jump to the jump"""
+    """Returns [(first address, address after the end)] from the target of a backward jump to the
+    jump"""
     loops = []
     for address, size, text in code:
         target = target_of(text) if is_jump(text) else None
@@ -58,8 +59,9 @@ def loops_of(code):
 
 
 def stretches(code, targets):
-    """[(address, bytes, whether the loop is innermost)] of stretches in loops of a function: as
-    many instructions as the entry of a stub needs; only the first may be one of `targets`"""
+    """Returns [(address, bytes, whether the loop is innermost)] of stretches in loops of a
+    function: as many instructions as the entry of a stub needs; only the first may be one of
+    `targets`"""
     loops = sorted(loops_of(code))
     innermost = [(low, high) for low, high in loops
                  if not any(low <= a and b <= high and (a, b) != (low, high) for a, b in loops)]

@@ -70,7 +70,7 @@ class Remote:
                                               f"listening on port {self.port} of "))
 
     def run(self, *more, program=None, timeout=STOP_SECONDS):
-        """(status, output) of another crane-run for the same hosts."""
+        """Returns (status, output) of another crane-run for the same hosts."""
         done = subprocess.run(self.command(*more, program=program), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
                               errors="replace", timeout=timeout, cwd="/")
@@ -158,7 +158,8 @@ class Remote:
         return left
 
     def files(self):
-        """(path, mode) of the group's directories and of all files that crane-run put on hosts."""
+        """Returns (path, mode) of the group's directories and of all files that crane-run put on
+        hosts."""
         here = self.state / self.name
         paths = [here] + [p for d in here.glob("h*") for p in [d, *d.iterdir()]]
         return [(str(p.relative_to(self.state)), stat.S_IMODE(p.stat().st_mode)) for p in paths]

@@ -85,10 +85,10 @@ def is_the_same(scenario, master, port):
     ours, theirs = group("DEBUG", "DIGEST"), master("DEBUG", "DIGEST")
     scenario.check(ours == theirs, "redis: the group has the same data as the master",
                    f"{ours}, {theirs}")
-    said = master("INFO", "stats").decode().split()
-    scenario.check("sync_full:1" in said and "sync_partial_ok:0" in said,
+    words = master("INFO", "stats").decode().split()
+    scenario.check("sync_full:1" in words and "sync_partial_ok:0" in words,
                    "redis: its connection to the master never broke",
-                   str([w for w in said if w.startswith("sync_")]))
+                   str([w for w in words if w.startswith("sync_")]))
     group.close()
 
 
@@ -207,10 +207,10 @@ def two(scenario, changes, name, front, front_port, back, back_port, crowd,
         scenario.check(not bad, f"{name}: {crowd.summary()}, nothing noticed", bad)
         ends()
         for group, turn in zip((outer, inner), both):
-            said = group.settle()
-            adopted = [status["adopted"] for status in said.values()]
+            statuses = group.settle()
+            adopted = [status["adopted"] for status in statuses.values()]
             scenario.say(f"{group.name}: {turn.done}, adopted {adopted}")
-            t.are_equal(scenario, group, said)
+            t.are_equal(scenario, group, statuses)
             group.stop()
 
 

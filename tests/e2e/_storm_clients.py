@@ -177,9 +177,9 @@ class Subscriber(Asking):
         self.number += 1
         with self.question():
             heard_by = connection.says("PUBLISH", "storm", self.number)
-            said = connection.hears.answer()
-            self.right(heard_by == 1 and said == [b"message", b"storm", b"%d" % self.number],
-                       f"message {self.number}: {heard_by} received it; {said}")
+            reply = connection.hears.answer()
+            self.right(heard_by == 1 and reply == [b"message", b"storm", b"%d" % self.number],
+                       f"message {self.number}: {heard_by} received it; {reply}")
 
 
 class BlockedPop(Asking):
@@ -384,11 +384,11 @@ class Crowd:
         return [wait for client in self.clients for wait in client.all_waits()]
 
     def wrong(self):
-        """[(when, what)]; a client with a list of problems gives up at the first one."""
-        said = [one for client in self.clients for one in client.wrong]
+        """Returns [(when, what)]; a client with a list of problems gives up at the first one."""
+        errors = [one for client in self.clients for one in client.wrong]
         now = time.monotonic()
-        return sorted(said + [(now, f"{client.client}: {problem}") for client in self.clients
-                              for problem in getattr(client, "problems", [])])
+        return sorted(errors + [(now, f"{client.client}: {problem}") for client in self.clients
+                                for problem in getattr(client, "problems", [])])
 
     def verify(self):
         return [problem for client in self.clients for problem in client.verify()]

@@ -47,7 +47,7 @@ class Faults:
         return (self.group.state() or {}).get("leader") or 0
 
     def one(self):
-        """(number, role) of a victim: the leader as often as a follower."""
+        """Returns (number, role) of a victim: the leader as often as a follower."""
         leads, other = self.random.random() < 0.5, self.random.choice((1, 2))
         return ((self.leader(), "the leader's") if leads else
                 ((self.leader() + other) % 3, "a follower's"))

@@ -51,7 +51,8 @@ class Fault:
 
 
 def read(summary):
-    """(serving, number of replicas that may be lost, text) of `crane-ctl status -o json`."""
+    """Returns (serving, number of replicas that may be lost, text) of `crane-ctl status -o
+    json`."""
     verdict = summary["verdict"]
     return verdict["serving"], summary["may_lose"] or 0, verdict["text"]
 
@@ -73,9 +74,9 @@ class Waits:
 
 
 def cost(fault, following, waits):
-    """(longest wait that this fault caused, its client). When a wait lasts into a following fault
-    that is not survivable, that fault has caused the rest of it. Requests after the following fault
-    do not count."""
+    """Returns (longest wait that this fault caused, its client). When a wait lasts into a following
+    fault that is not survivable, that fault has caused the rest of it. Requests after the following
+    fault do not count."""
     limit = following.at if following and not following.survivable else waits.end
     longest, client = 0.0, ""
     for wait in waits.asked_before(fault.at, following.at if following else waits.end):
@@ -102,9 +103,9 @@ def judge(faults, waits, end):
 
 
 def contradictions(said, waits, end):
-    """[(wait, status meanwhile)]: status called the group serving twice in a row, although a client
-    had waited for longer than WAITS_WITHIN before the first status, and waited until after the
-    second one. A single status may be a moment too early at the end of an outage."""
+    """Returns [(wait, status meanwhile)]: status called the group serving twice in a row, although
+    a client had waited for longer than WAITS_WITHIN before the first status, and waited until after
+    the second one. A single status may be a moment too early at the end of an outage."""
     found = []
     for wait in waits:
         over = wait.until(end)

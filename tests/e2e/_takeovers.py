@@ -20,8 +20,8 @@ PATIENCE = 300
 
 
 class Changes:
-    """Changes the leader, each time when all replicas are there and clients are connected. Clients
-    with a count must have made progress since the last change."""
+    """Changes the leader, each time when all replicas vote and clients are connected. Clients with
+    a count must have made progress since the last change."""
 
     def __init__(self, scenario, group, kinds, rounds, clients=(), near=30000):
         self.scenario, self.group, self.kinds, self.rounds = scenario, group, kinds, rounds
@@ -31,11 +31,11 @@ class Changes:
         self.counts = {client: 0 for client in clients if hasattr(client, "count")}
 
     def are_whole(self):
-        said = self.group.statuses(range(3))
+        statuses = self.group.statuses(range(3))
         # A replica that is catching up does not seek the lead within a stop of two seconds.
-        return (h.is_near(said, self.near)
-                and not any(s["recovery"]["catches_up"] for s in said.values())
-                and any(s["connections"] for s in said.values())
+        return (h.is_near(statuses, self.near)
+                and not any(s["recovery"]["catches_up"] for s in statuses.values())
+                and any(s["connections"] for s in statuses.values())
                 and all(c.bad or c.count() > before for c, before in self.counts.items()))
 
     def ctl(self, *words):
@@ -71,8 +71,8 @@ class Changes:
 
     def wait_for_another(self, leader, kind):
         def another_leads():
-            said = self.group.statuses(range(3))
-            return any(s and s["role"] == "leader" and n != leader for n, s in said.items())
+            statuses = self.group.statuses(range(3))
+            return any(s and s["role"] == "leader" and n != leader for n, s in statuses.items())
         try:
             h.wait_until(another_leads, 60, f"another replica leads after: {kind}")
         except h.Failure as failure:
@@ -84,9 +84,9 @@ class Changes:
     def run(self):
         for _ in range(self.rounds):
             for kind in self.kinds:
-                h.wait_until(self.are_whole, PATIENCE, f"all replicas are there before: {kind}")
+                h.wait_until(self.are_whole, PATIENCE, f"all replicas are ready before: {kind}")
                 self.change(kind)
-        h.wait_until(self.are_whole, PATIENCE, "all replicas are there at the end")
+        h.wait_until(self.are_whole, PATIENCE, "all replicas are ready at the end")
 
 
 class Client:
@@ -133,8 +133,8 @@ def hand_over(scenario, group):
     group.signal_node(to, signal.SIGKILL)
 
     def is_back():
-        said = group.statuses(range(3))[to]
-        return group.replica(to)["node_pid"] != before and said and said["server_pid"]
+        statuses = group.statuses(range(3))[to]
+        return group.replica(to)["node_pid"] != before and statuses and statuses["server_pid"]
     h.wait_until(is_back, 60, "the replica has recovered")
     scenario.say(f"came back by {group.status(to)['recovery']['came_back_by']}")
     h.wait_until(lambda: group.are_near(2000), 60, "the replica has caught up")
@@ -163,9 +163,9 @@ def check(scenario, group, clients, kinds, rounds, before_stop=lambda: None, nea
     for client, what in wrong.items():
         scenario.check(not what, f"{client.summary()}, nothing noticed", what)
     before_stop()
-    said = group.settle()
-    adopted, reset = ([s[key] for s in said.values()] for key in ("adopted", "reset_leader"))
+    statuses = group.settle()
+    adopted, reset = ([s[key] for s in statuses.values()] for key in ("adopted", "reset_leader"))
     scenario.say(f"{group.name}: {changes.done}; since their last start the replicas have adopted "
                  f"{adopted}, reset {reset}")
-    are_equal(scenario, group, said)
+    are_equal(scenario, group, statuses)
     group.stop()

@@ -18,7 +18,7 @@ def make_pages(work):
 
 
 def parts_of(answer):
-    """(status, {header: value}, body) of an answer that ended with the connection."""
+    """Returns (status, {header: value}, body) of an answer that ended with the connection."""
     head, _, body = answer.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     status = int(first.split()[1]) if first.startswith("HTTP/") else 0

@@ -40,8 +40,8 @@ SERVERS = {kind.name: kind for kind in (storm.Redis, storm.Apache, storm.Postgre
 
 
 def is_whole(group):
-    said = group.verdict()[1]
-    return said["verdict"]["health"] == "well" and not said["verdict"]["notes"]
+    answer = group.verdict()[1]
+    return answer["verdict"]["health"] == "well" and not answer["verdict"]["notes"]
 
 
 def committed(group):
@@ -50,7 +50,8 @@ def committed(group):
 
 
 def lose_one(group):
-    """(seconds until three of three, clients' throughput meanwhile as a share of that before)."""
+    """Returns (seconds until three of three, clients' throughput meanwhile as a share of that
+    before)."""
     first, began = committed(group), time.monotonic()
     time.sleep(BEFORE)   # the measurement itself
     second, at = committed(group), time.monotonic()
@@ -92,8 +93,8 @@ def one_server(scenario, kind, kills):
             load.terminate()
             load.wait()
         group.remember(group.state())
-        said = group.settle(90)
-        scenario.check(len(said) == 3, f"{kind.name}: three of three, equal")
+        statuses = group.settle(90)
+        scenario.check(len(statuses) == 3, f"{kind.name}: three of three, equal")
     took = sorted(seconds for _, seconds, _ in rows)
     shares = sorted(share for *_, share in rows)
     scenario.say(f"{kind.name}: {len(rows)} returns, median {statistics.median(took):.1f} s, worst "

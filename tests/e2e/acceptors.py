@@ -35,8 +35,8 @@ def followers(group):
 
 
 def only_vote(group, numbers):
-    said = group.statuses(range(3))
-    return all(said.get(n) and said[n]["readiness"]["acceptor_only"] for n in numbers)
+    statuses = group.statuses(range(3))
+    return all(statuses.get(n) and statuses[n]["readiness"]["acceptor_only"] for n in numbers)
 
 
 def lose_both(scenario, group, load):
@@ -59,9 +59,9 @@ def without_container(scenario):
             h.wait_until(lambda: only_vote(group, pair), 60,
                          f"both followers are acceptors only: {group.brief()}")
             h.wait_until(lambda: group.verdict()[1]["verdict"]["serving"], 60, "it serves")
-            said = group.verdict()[1]
-            text, notes = said["verdict"]["text"], str(said["verdict"]["notes"])
-            scenario.check(said["may_lose"] == 0 and notes.count(WORDS) == 2,
+            answer = group.verdict()[1]
+            text, notes = answer["verdict"]["text"], str(answer["verdict"]["notes"])
+            scenario.check(answer["may_lose"] == 0 and notes.count(WORDS) == 2,
                            "status: the group serves, and two replicas have no server",
                            f"{text} {notes}")
             kill(pids_of(group, "node", pair[:1]))  # its acknowledged entries are still there
@@ -94,10 +94,10 @@ def server_ends(scenario):
         client = h.Redis(port, 60)
         client.send("SHUTDOWN", "NOSAVE")
         status = group.process.wait(60)
-        said = group.log.read_text(errors="replace")
-        scenario.check(status == 0 and "did not end" not in said and
-                       said.count("votes, but has no server") == 2,
-                       "the server ends: no replica without one is waited for", f"{status}: {said}")
+        log = group.log.read_text(errors="replace")
+        scenario.check(status == 0 and "did not end" not in log and
+                       log.count("votes, but has no server") == 2,
+                       "the server ends: no replica without one is waited for", f"{status}: {log}")
 
 
 def with_checkpoints(scenario):
@@ -138,9 +138,9 @@ def on_hosts(scenario):
         h.wait_until(lambda: all(s and s["checkpoint"]["restored_at"] > 0 and s["server_pid"]
                                  for n, s in group.statuses().items() if n in pair),
                      120, "both restart from a checkpoint that they fetch")
-        said = [group.said(n)[group.begins[n]:] for n in pair]
-        scenario.check(all("it votes, and restarts" in text for text in said),
-                       "on hosts: both voted without a server", said)
+        logs = [group.said(n)[group.begins[n]:] for n in pair]
+        scenario.check(all("it votes, and restarts" in text for text in logs),
+                       "on hosts: both voted without a server", logs)
         client = h.Redis(port, 60, group.addresses[leader])
         got = client("GET", "filler 0")
         scenario.check(got == VALUE.encode(), "on hosts: the values are there", repr(got)[:200])

@@ -55,9 +55,9 @@ while True:
 
 def own_addresses():
     """One of this machine's network addresses of each family, or None."""
-    said = subprocess.run(["ip", "-o", "addr", "show", "scope", "global"], text=True,
-                          stdout=subprocess.PIPE, check=True).stdout
-    words = [line.split() for line in said.splitlines()]
+    output = subprocess.run(["ip", "-o", "addr", "show", "scope", "global"], text=True,
+                            stdout=subprocess.PIPE, check=True).stdout
+    words = [line.split() for line in output.splitlines()]
     found = {}
     for line in words:
         found.setdefault(line[2], line[3].split("/")[0])
@@ -94,10 +94,10 @@ def loopback(scenario, four, six):
     with group_of(scenario, port, ["127.0.0.1", "::1"]) as group:
         h.wait_until(lambda: says("::1", port) == "::1", 20, "the second address is open")
         check(scenario, port, "loopback alone", expected)
-        said = group.log.read_text()
-        scenario.check(f"listening on port {port} of 127.0.0.1 only" in said and
-                       f"listening on port {port} of ::1 only" in said,
-                       "crane-run reports at which addresses it listens", said)
+        log = group.log.read_text()
+        scenario.check(f"listening on port {port} of 127.0.0.1 only" in log and
+                       f"listening on port {port} of ::1 only" in log,
+                       "crane-run reports at which addresses it listens", log)
         lost = group.leader()
         group.signal_node(lost, signal.SIGKILL)
         h.wait_until(lambda: group.leader() not in (None, lost), 30, "another replica leads")
@@ -154,9 +154,9 @@ def changed(scenario, four):
             scenario.check(True, f"redis at {bind}: open to all: {open_to_all}")
         client.close()
         for bind, open_to_all in (("0.0.0.0", True), ("127.0.0.1", False)):
-            rc, said = h.ctl(scenario, "--dir", str(group.home), "upgrade", group.name, "--yes",
-                             "--", *program, "--bind", bind)
-            scenario.check(rc == 0, f"an upgrade to a server bound to {bind}", said)
+            rc, output = h.ctl(scenario, "--dir", str(group.home), "upgrade", group.name, "--yes",
+                               "--", *program, "--bind", bind)
+            scenario.check(rc == 0, f"an upgrade to a server bound to {bind}", output)
             h.wait_until(lambda: reached(four, port) == open_to_all, 30,
                          f"upgraded, {bind}: reached from outside: {open_to_all}")
             scenario.check(reached("127.0.0.1", port), f"upgraded, {bind}: reached by loopback")

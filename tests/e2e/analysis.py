@@ -62,8 +62,8 @@ def start(scenario, program, port, tool, *options):
 
 
 def analysis(group):
-    said = group.status(PLACE)
-    return said.get("analysis") if said else None
+    status = group.status(PLACE)
+    return status.get("analysis") if status else None
 
 
 def log(group):
@@ -116,9 +116,9 @@ def until(group, condition, seconds, what):
 
 
 def is_member(group):
-    said = group.status(group.leader())
-    return bool(said) and any(m["replica"] == PLACE and m["member"] == "analysis"
-                              for m in said["members"])
+    status = group.status(group.leader())
+    return bool(status) and any(m["replica"] == PLACE and m["member"] == "analysis"
+                                for m in status["members"])
 
 
 def check_found(scenario, group, place, load):

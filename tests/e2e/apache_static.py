@@ -27,11 +27,11 @@ def body(scenario):
         for keep_alive in (False, True):
             run_ab(scenario, port, "1k.html", small, keep_alive)
             run_ab(scenario, port, "1m.bin", large, keep_alive)
-        said = group.settle()
+        seen = group.settle()
         group.check_calm()
-        scenario.check(len(said) == 3, "three replicas live", repr(group.brief()))
-        scenario.check(all(s["unhooked_calls"] == 0 for s in said.values()), "no unhooked calls",
-                       repr({n: s["unhooked"] for n, s in said.items()}))
+        scenario.check(len(seen) == 3, "three replicas live", repr(group.brief()))
+        scenario.check(all(s["unhooked_calls"] == 0 for s in seen.values()), "no unhooked calls",
+                       repr({n: s["unhooked"] for n, s in seen.items()}))
         group.stop()
         text = scenario.check_equal(group)
         scenario.say(f"crane-diff: {text}")
@@ -44,10 +44,10 @@ def body(scenario):
     with h.Group(scenario, ["apache2", "-f", str(conf)], port=port) as group:
         for keep_alive in (False, True):
             run_ab(scenario, port, "1m.bin", 20000, keep_alive)
-        said = group.settle()
+        seen = group.settle()
         group.check_calm()
-        scenario.check(len({s["outputs_digest"] for s in said.values()}) == 1 and len(said) == 3,
-                       f"digests over {next(iter(said.values()))['outputs_bytes']} bytes are equal",
+        scenario.check(len({s["outputs_digest"] for s in seen.values()}) == 1 and len(seen) == 3,
+                       f"digests over {next(iter(seen.values()))['outputs_bytes']} bytes are equal",
                        repr(group.brief()))
 
 

@@ -27,8 +27,8 @@ def body(scenario):
                               errors="replace", timeout=20).stdout
         scenario.check("200 OK" in page and re.search(r"^Server: Apache", page, re.M),
                        "curl gets the page", page[:400])
-        said = group.settle()
-        scenario.check(len(said) == 3, "three replicas agree", json.dumps(group.brief()))
+        statuses = group.settle()
+        scenario.check(len(statuses) == 3, "three replicas agree", json.dumps(group.brief()))
         group.remember(group.state())
         pids = len(group.known)
         status = group.stop()

@@ -85,16 +85,16 @@ class Imported(Lasting):
 
 def refused(scenario, file, status, words, what, *command, home):
     before = sorted(home.iterdir()) if home.exists() else []
-    got, said = control(scenario, *command, file, *(["other"] if command[0] == "data" else []),
-                        home=home)
-    scenario.check(got == status and all(word in said for word in words),
-                   f"{what}: refused", f"{got}: {said}")
+    got, output = control(scenario, *command, file, *(["other"] if command[0] == "data" else []),
+                          home=home)
+    scenario.check(got == status and all(word in output for word in words),
+                   f"{what}: refused", f"{got}: {output}")
     after = sorted(home.iterdir()) if home.exists() else []
     scenario.check(before == after, f"{what}: nothing is left", f"{after}")
 
 
 def damaged_copies(scenario, file):
-    """The same file, once cut short and once with a changed byte."""
+    """Returns two copies of `file`: one is cut short, the other one has a changed byte."""
     bytes_ = file.read_bytes()
     short, changed = scenario.work / "short.tar.zst", scenario.work / "changed.tar.zst"
     short.write_bytes(bytes_[:len(bytes_) * 2 // 3])
@@ -124,12 +124,12 @@ def database(scenario, kind):
     with d.Pushers(server, CLIENTS, 0) as pushers:
         pushers.wait(ANSWERS)
         before = pushers.acknowledged()
-        status, said = control(scenario, "data", "export", file, name, home=home)
-        scenario.check(status == 0, f"{server.name}: data export, under load", said)
+        status, output = control(scenario, "data", "export", file, name, home=home)
+        scenario.check(status == 0, f"{server.name}: data export, under load", output)
         pushers.wait(ANSWERS)
     living.stop()
-    status, said = control(scenario, "data", "import", file, copied, home=home)
-    scenario.check(status == 0, f"{server.name}: data import", said)
+    status, output = control(scenario, "data", "import", file, copied, home=home)
+    scenario.check(status == 0, f"{server.name}: data import", output)
     begins_with(scenario, Imported(scenario, server, copied, home), pushers, before)
 
 
@@ -143,23 +143,23 @@ def export_and_import(scenario, kind):
     with d.Pushers(server, CLIENTS, 0) as pushers:
         pushers.wait(ANSWERS)
         before = pushers.acknowledged()
-        status, said = control(scenario, "data", "export", file, name, home=home)
-        scenario.check(status == 0 and "at log index" in said, "data export, under load", said)
+        status, text = control(scenario, "data", "export", file, name, home=home)
+        scenario.check(status == 0 and "at log index" in text, "data export, under load", text)
         pushers.wait(ANSWERS)   # clients continue
-        status, said = control(scenario, "data", "export", file, name, home=home)
-        scenario.check(status == 108 and "exists already" in said,
-                       "an existing file is not replaced", f"{status}: {said}")
-        status, said = control(scenario, "data", "export", unpacked, name, "--unpacked", home=home)
-        scenario.check(status == 0, "data export --unpacked", said)
+        status, text = control(scenario, "data", "export", file, name, home=home)
+        scenario.check(status == 108 and "exists already" in text,
+                       "an existing file is not replaced", f"{status}: {text}")
+        status, text = control(scenario, "data", "export", unpacked, name, "--unpacked", home=home)
+        scenario.check(status == 0, "data export --unpacked", text)
     living.acknowledged += pushers.acknowledged()
     living.check("after the exports")
     through_pipes(scenario, living)
     backup = server.work / "memory.backup"
-    status, said = control(scenario, "backup", backup, name, home=home)
-    scenario.check(status == 0, "backup, durability memory", said)
+    status, text = control(scenario, "backup", backup, name, home=home)
+    scenario.check(status == 0, "backup, durability memory", text)
     living.stop()
-    status, said = control(scenario, "data", "export", scenario.work / "no", name, home=home)
-    scenario.check(status == 2 and "cp -a" in said, "of a stopped group", f"{status}: {said}")
+    status, text = control(scenario, "data", "export", scenario.work / "no", name, home=home)
+    scenario.check(status == 2 and "cp -a" in text, "of a stopped group", f"{status}: {text}")
     scenario.check((file.stat().st_mode & 0o777) == 0o600, "the file is its owner's alone")
     about = json.loads((unpacked / "crane-export.json").read_text())
     scenario.check(about["group"] == name and about["index"] > 0
@@ -168,20 +168,20 @@ def export_and_import(scenario, kind):
     scenario.check((unpacked / str(server.data)[1:] / old.name).read_bytes() == old.read_bytes(),
                    "the directory has the server's files")
 
-    status, said = control(scenario, "data", "import", file, copied, home=home)
-    scenario.check(status == 0 and "at log index" in said, "data import", said)
-    status, said = control(scenario, "data", "import", file, copied, home=home)
-    scenario.check(status == 111 and copied in said, "an existing group is refused",
-                   f"{status}: {said}")
+    status, text = control(scenario, "data", "import", file, copied, home=home)
+    scenario.check(status == 0 and "at log index" in text, "data import", text)
+    status, text = control(scenario, "data", "import", file, copied, home=home)
+    scenario.check(status == 111 and copied in text, "an existing group is refused",
+                   f"{status}: {text}")
     for bad in damaged_copies(scenario, file):
         refused(scenario, bad, 5, [str(bad)], f"{bad.name}", "data", "import", home=home)
     h.shutil.rmtree(server.data)   # as on a machine that never had it
     begins_with(scenario, Imported(scenario, server, copied, home), pushers, before)
 
     h.shutil.rmtree(living.dir)
-    status, said = control(scenario, "restore", backup, home=home)
-    scenario.check(status == 0 and "begins with the files" in said, "restore, durability memory",
-                   said)
+    status, text = control(scenario, "restore", backup, home=home)
+    scenario.check(status == 0 and "begins with the files" in text, "restore, durability memory",
+                   text)
     goes_on(scenario, living, pushers, living.acknowledged, "restored in memory")
 
 
@@ -210,19 +210,19 @@ def back_up_and_restore(scenario, kind):
     with d.Pushers(server, CLIENTS, 0) as pushers:
         pushers.wait(ANSWERS)
         before = pushers.acknowledged()
-        status, said = control(scenario, "backup", file, name, home=home)
-        scenario.check(status == 0 and "checkpoint verified" in said, "backup, under load", said)
+        status, text = control(scenario, "backup", file, name, home=home)
+        scenario.check(status == 0 and "checkpoint verified" in text, "backup, under load", text)
         pushers.wait(ANSWERS)
-    status, said = control(scenario, "restore", file, home=home)
-    scenario.check(status == 111 and name in said, "restore beside the living group is refused",
-                   f"{status}: {said}")
+    status, text = control(scenario, "restore", file, home=home)
+    scenario.check(status == 111 and name in text, "restore beside the living group is refused",
+                   f"{status}: {text}")
     last.stop()
     scenario.check((file.stat().st_mode & 0o777) == 0o600, "the backup is its owner's alone")
     h.shutil.rmtree(last.dir)
     for bad in damaged_copies(scenario, file):
         refused(scenario, bad, 5, [str(bad)], f"restore {bad.name}", "restore", home=home)
-    status, said = control(scenario, "restore", file, home=home)
-    scenario.check(status == 0 and "continues from there" in said, "restore", said)
+    status, text = control(scenario, "restore", file, home=home)
+    scenario.check(status == 0 and "continues from there" in text, "restore", text)
     goes_on(scenario, last, pushers, before, "restored")
     scenario.check(not list(last.dir.glob("restored-*")),
                    "each replica took its place in the restored group once (RESTORED-1)")
@@ -231,23 +231,23 @@ def back_up_and_restore(scenario, kind):
     last.stop()
 
     h.shutil.rmtree(last.dir)
-    status, said = control(scenario, "restore", file, "--tier", "restart", home=home)
-    scenario.check(status == 0 and "begins with the files" in said, "restore --tier restart", said)
+    status, text = control(scenario, "restore", file, "--tier", "restart", home=home)
+    scenario.check(status == 0 and "begins with the files" in text, "restore --tier restart", text)
     goes_on(scenario, last, pushers, before, "restored files")
 
 
 def back_up(scenario, last, file):
     """Checkpoint and last entry of a backup just made, as crane-ctl reports them."""
-    status, said = control(scenario, "backup", file, last.group.name, home=last.group.home)
-    place = PLACE.search(said)
-    scenario.check(status == 0 and place is not None, f"backup with a log: {file.name}", said)
+    status, output = control(scenario, "backup", file, last.group.name, home=last.group.home)
+    place = PLACE.search(output)
+    scenario.check(status == 0 and place is not None, f"backup with a log: {file.name}", output)
     end, checkpoint, entries = map(int, place.groups())
-    scenario.check(end == checkpoint + entries, "its log begins right after its checkpoint", said)
+    scenario.check(end == checkpoint + entries, "its log begins right after its checkpoint", output)
     return checkpoint, end
 
 
 def changed(file, name, change):
-    """The same archive with other bytes in it, and correct checksums of zstd."""
+    """Writes a copy of an archive with other bytes, but correct checksums of zstd."""
     bytes_ = bytearray(subprocess.run(["zstd", "-dcq", file], stdout=subprocess.PIPE,
                                       check=True).stdout)
     change(bytes_)
@@ -266,7 +266,7 @@ def other_version(bytes_):
 
 
 def move_away(last, home):
-    """As on another machine: nothing of the group is there, and it gets another directory."""
+    """Moves the group's files away, so that a restore begins as on another machine."""
     h.shutil.rmtree(f"/dev/shm/crane.{last.group.name}", ignore_errors=True)
     if last.dir.exists():
         last.dir.rename(last.dir.with_name(f"away-{last.dir.parent.name}-{last.group.name}"))
@@ -280,9 +280,9 @@ def backups_under_load(scenario, last):
     made, places = [], []
     with d.Pushers(last.server, CLIENTS, 0) as pushers:
         pushers.wait(ANSWERS)
-        status, said = control(scenario, "checkpoint", "now", last.group.name,
-                               home=last.group.home)
-        scenario.check(status == 0, "a checkpoint", said)
+        status, output = control(scenario, "checkpoint", "now", last.group.name,
+                                 home=last.group.home)
+        scenario.check(status == 0, "a checkpoint", output)
         for number in range(BACKUPS):
             pushers.wait(ANSWERS)
             file = scenario.work / f"log-{number}.backup"
@@ -306,17 +306,17 @@ def log_is_refused(scenario, last, file):
     other = changed(file, "other-version.backup", other_version)
     refused(scenario, other, 5, [str(other), "log version 9", "--tier restart"],
             "a backup whose log is of another version", "restore", home=home)
-    status, said = control(scenario, "restore", other, "--tier", "restart", home=home)
-    scenario.check(status == 0 and re.search(r"\(entries \d+ to \d+\) is left out", said),
-                   "restore --tier restart says which entries are left out", said)
+    status, output = control(scenario, "restore", other, "--tier", "restart", home=home)
+    scenario.check(status == 0 and re.search(r"\(entries \d+ to \d+\) is left out", output),
+                   "restore --tier restart says which entries are left out", output)
     h.shutil.rmtree(last.dir)
 
 
 def damaged_when_it_begins(scenario, last, file):
     """Damage between restore and the first start: a replica names the file, and no replica
     begins."""
-    status, said = control(scenario, "restore", file, home=last.group.home)
-    scenario.check(status == 0, "restore", said)
+    status, output = control(scenario, "restore", file, home=last.group.home)
+    scenario.check(status == 0, "restore", output)
     log = last.dir / "restored-0"
     bytes_ = bytearray(log.read_bytes())
     bytes_[LOG_HEAD + 100] ^= 1
@@ -343,8 +343,8 @@ def log_behind_the_checkpoint(scenario, kind):
         if number == 0:
             log_is_refused(scenario, last, file)
             damaged_when_it_begins(scenario, last, file)
-        status, said = control(scenario, "restore", file, home=last.group.home)
-        scenario.check(status == 0 and PLACE.search(said), f"restore of {file.name}", said)
+        status, output = control(scenario, "restore", file, home=last.group.home)
+        scenario.check(status == 0 and PLACE.search(output), f"restore of {file.name}", output)
         goes_on(scenario, last, pushers, before, f"restored with its log {number}")
         scenario.check(not list(last.dir.glob("restored-*")),
                        "each replica took the log into its store once (RESTORED-1)")

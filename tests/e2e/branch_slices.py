@@ -20,7 +20,7 @@ SLICE_US, SEEDS, SECONDS = 50, 20, 60
 
 
 def run(out, options):
-    """(status, output, slices, schedule)"""
+    """Returns (status, output, slices, schedule)"""
     command = [out / "crane-solo", "--hash", "--slices", f"{SLICE_US}:counter", *options, "--",
                out / "interpose" / "branch_slices"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=SECONDS,

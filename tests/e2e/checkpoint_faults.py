@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kill -9 at every named fault point of taking a checkpoint, packing it and recovering from it.
 
-The group serves all the time, is whole again afterwards, takes a verified checkpoint, and leaves
-nothing behind. The names are those of checkpoint/fault_points.h; a new name that this scenario does
-not cover fails it.
+The group serves all the time, has all replicas again afterwards, takes a verified checkpoint, and
+leaves nothing behind. The names are those of checkpoint/fault_points.h; a new name that this
+scenario does not cover fails it.
 """
 import contextlib
 import glob
@@ -44,7 +44,7 @@ NONE_BY_ITSELF = ["--checkpoint-every", "0"]
 
 
 def named_in_header():
-    """Without those of a state of files, which machine_files_crash_test.cc covers."""
+    """Returns all points except those of a state of files (see machine_files_crash_test.cc)."""
     text = (pathlib.Path(__file__).parents[2] / "checkpoint/fault_points.h").read_text()
     return {name for name in re.findall(r'^    "([a-z.]+)",', text, re.M)
             if not name.startswith("state.")}
@@ -116,8 +116,8 @@ class Walk:
             state = self.group.replica(number)
             if state["node_pid"] in (before, None) or not h.alive(state["node_pid"]):
                 return None
-            said = self.group.status(number)
-            return said and said["server_pid"] and said["applied"] >= end
+            status = self.group.status(number)
+            return status and status["server_pid"] and status["applied"] >= end
         h.wait_until(follows, 40, f"{what}: replica {number} follows again")
 
     def judge(self, number, place, fault):
@@ -233,9 +233,9 @@ def killed_servers(scenario):
                 group.signal_server(number, signal.SIGKILL)
 
                 def back(number=number, before=before):
-                    state, said = group.replica(number), group.status(number)
-                    return state["node_pid"] not in (before, None) and said \
-                        and said["server_pid"]
+                    state, status = group.replica(number), group.status(number)
+                    return state["node_pid"] not in (before, None) and status \
+                        and status["server_pid"]
                 h.wait_until(back, 40, f"replica {number} is back")   # CRIU's limit is 60 s
                 asking.join(60)
     scenario.check(True, "20 servers killed in dumps: all are back")

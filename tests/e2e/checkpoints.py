@@ -47,8 +47,8 @@ def checkpoint(group, number):
     status, text = control(group, "checkpoint", "now", group.name, "--replica", str(number))
     if status != 0:
         raise h.Failure(f"crane-ctl checkpoint now: {status}: {text}")
-    said = group.status(number)["checkpoint"]
-    return {what: said[f"{what}_us"] / 1000 for what in ("rest", "held", "pack")}
+    fields = group.status(number)["checkpoint"]
+    return {what: fields[f"{what}_us"] / 1000 for what in ("rest", "held", "pack")}
 
 
 def recover(group, number, seconds=30):
@@ -62,8 +62,8 @@ def recover(group, number, seconds=30):
         state = group.replica(number)
         if state["node_pid"] in (before, None) or not h.alive(state["node_pid"]):
             return None
-        said = group.status(number)
-        return said if said and said["applied"] >= end and said["server_pid"] else None
+        status = group.status(number)
+        return status if status and status["applied"] >= end and status["server_pid"] else None
     return h.wait_until(is_back, seconds, f"replica {number} recovers and catches up")
 
 
@@ -323,11 +323,11 @@ def by_themselves(scenario):
 
             def all_took():
                 client("SET", "k", "x" * 100_000)
-                said = group.statuses()
-                led = {n for n, s in said.items() if s and s["role"] == "leader"}
+                statuses = group.statuses()
+                led = {n for n, s in statuses.items() if s and s["role"] == "leader"}
                 always_led.intersection_update(led)  # a busy machine may change the leader
-                return all(said[n] and said[n]["checkpoint"]["taken"] > 0
-                           for n in range(replicas) if replicas == 1 or n not in led) and said
+                return all(statuses[n] and statuses[n]["checkpoint"]["taken"] > 0
+                           for n in range(replicas) if replicas == 1 or n not in led) and statuses
             said = h.wait_until(all_took, 60, f"{what}: checkpoints of all followers")
             client.close()
             scenario.check(all(not said[n]["checkpoint"]["taken"] for n in always_led),

@@ -92,8 +92,8 @@ def body(scenario):
             group.signal_node(killed, signal.SIGKILL)
             load.more(30)
         live = [n for n in range(3) if n != killed]
-        said = group.settle(60, numbers=live)
-        scenario.check(len(said) == 2, "two replicas survive", repr(group.brief()))
+        statuses = group.settle(60, numbers=live)
+        scenario.check(len(statuses) == 2, "two replicas survive", repr(group.brief()))
         counts = obeyed(group, live)
         scenario.check(min(counts) > 0, "computations left the schedule", repr(counts))
         scenario.check(not load.wrong, f"{load.answers} answers are right", repr(load.wrong[:2]))

@@ -138,8 +138,8 @@ def as_the_schema_says(scenario, group, what):
               json.loads(h.ctl(scenario, "schema", "status", "-o", "json")[1])["documents"]}
     bad = []
     for n in range(3):
-        said = group.status(n)
-        bad += unlike(said, tables["node"], f"node {n}") if said else []
+        status = group.status(n)
+        bad += unlike(status, tables["node"], f"node {n}") if status else []
     all_of_it = json.loads(h.ctl(scenario, "--dir", str(group.home), "status", group.name,
                                "-o", "json")[1])
     rows, all_of_it["replicas"] = all_of_it["replicas"], []
@@ -178,8 +178,8 @@ def what_happened(scenario, group):
     """Each replica begins and knows the leader; a killed replica is reported missing, and
     returns."""
     def told():
-        said = h.ctl(scenario, "--dir", str(group.home), "events", group.name, "-o", "json")[1]
-        return [(e["replica"], e["event"]) for e in json.loads(said)["events"]]
+        text = h.ctl(scenario, "--dir", str(group.home), "events", group.name, "-o", "json")[1]
+        return [(e["replica"], e["event"]) for e in json.loads(text)["events"]]
     old = group.leader()
     h.wait_until(lambda: {(n, "begins") for n in range(3)} | {(old, "leads")} <= set(told()), 20,
                  "crane-ctl events: all replicas begin, one leads")

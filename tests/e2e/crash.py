@@ -45,24 +45,24 @@ def crash_by(scenario, word, what):
         scenario.check(say(port, b"hello") == b"fine", f"{what}: it serves")
         scenario.check(say(port, word) == b"", f"{what}: its connection is closed")
         status = group.process.wait(60)
-        said = h.tail(group.log)
+        log = h.tail(group.log)
         scenario.check(status == STATUS, f"{what}: crane-run ends with the server's {STATUS}",
                        str(status))
-        scenario.check("the server crashed at the same place on all replicas" in said
-                       and "SIGSEGV" in said and "server.log" in said,
-                       f"{what}: crane-run reports what happened, and names the log", said)
-        return said
+        scenario.check("the server crashed at the same place on all replicas" in log
+                       and "SIGSEGV" in log and "server.log" in log,
+                       f"{what}: crane-run reports what happened, and names the log", log)
+        return log
     finally:
         group.kill_all()
 
 
 def body(scenario):
-    said = crash_by(scenario, b"crash", "in its own code")
-    scenario.check("inside libcrane.so" not in said, "libcrane.so is not mentioned", said)
-    said = crash_by(scenario, b"call", "below a call")
-    place = re.search(r"inside libcrane\.so: signal 11 for address 0x0+[0-9a-f]{2}, at \+0x", said)
-    scenario.check(place is not None, "its place in libcrane.so is named", said)
-    home = pathlib.Path(re.search(r"its log: (\S+)/server\.log", said)[1])
+    log = crash_by(scenario, b"crash", "in its own code")
+    scenario.check("inside libcrane.so" not in log, "libcrane.so is not mentioned", log)
+    log = crash_by(scenario, b"call", "below a call")
+    place = re.search(r"inside libcrane\.so: signal 11 for address 0x0+[0-9a-f]{2}, at \+0x", log)
+    scenario.check(place is not None, "its place in libcrane.so is named", log)
+    home = pathlib.Path(re.search(r"its log: (\S+)/server\.log", log)[1])
     runtime = home / "runtime.log"
     scenario.check(runtime.is_file() and not runtime.is_symlink()
                    and "fault inside libcrane.so" in runtime.read_text(),

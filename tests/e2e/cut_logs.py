@@ -162,12 +162,12 @@ def without_checkpoints(scenario, group, sent, told):
     with Pushing(group, "no checkpoint anywhere", sent, told) as pushing:
         begin_again(group)
         pushing.more()
-    said = group.said(number)[group.begins[number]:]
+    log = group.said(number)[group.begins[number]:]
     restored = group.status(number)["checkpoint"]["restored_at"]
-    scenario.check(all(words in said for words in ("it votes, and restarts at the first checkpoint",
-                                                   "this replica begins again"))
+    scenario.check(all(words in log for words in ("it votes, and restarts at the first checkpoint",
+                                                  "this replica begins again"))
                    and restored > 0, "without any checkpoint it votes, and has one taken",
-                   f"{restored} {said}")
+                   f"{restored} {log}")
     judge(scenario, group, sent, told, "without any checkpoint")
 
 

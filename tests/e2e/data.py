@@ -29,8 +29,8 @@ def equal_on_all(scenario, last, what):
 
 
 def says(scenario, last, words, what):
-    said = last.log()
-    scenario.check(all(word in said for word in words), what, f"not {words} in:\n{said[-3000:]}")
+    log = last.log()
+    scenario.check(all(word in log for word in words), what, f"not {words} in:\n{log[-3000:]}")
 
 
 def in_memory(scenario, kind):
@@ -79,7 +79,7 @@ def killed_in_memory(scenario, kind):
     last.group.settle(30)   # all servers have written all answered requests
     last.kill_everything()
     last.start()
-    says(scenario, last, ["did not end in order", "--durability disk"],
+    says(scenario, last, ["did not stop cleanly", "--durability disk"],
          f"{server.name}: possible losses are reported")
     last.check("everything killed, durability memory")
     last.stop()
@@ -132,10 +132,10 @@ def written_elsewhere(scenario):
         client.close()
         h.wait_until(lambda: "which is gone when the group ends; to keep it: --data /opt"
                      in group.log.read_text(), 10, "the first file is reported")
-    said = group.log.read_text()
-    scenario.check("gone with the group: 1 file" in said and "/opt" in said.split("gone with")[-1],
-                   "lost files are reported at the end", said[-1500:])
-    scenario.check(said.count("is gone when the group ends") == 1,
+    log = group.log.read_text()
+    scenario.check("gone with the group: 1 file" in log and "/opt" in log.split("gone with")[-1],
+                   "lost files are reported at the end", log[-1500:])
+    scenario.check(log.count("is gone when the group ends") == 1,
                    "the first file is reported once")
 
 

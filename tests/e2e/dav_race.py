@@ -99,10 +99,10 @@ def body(scenario):
         group.stop()
         # The live check may stop a replica before one of its answers differs: its schedule already
         # does.
-        told = [group.diff("--prefix"), group.diff("--schedule", "--prefix")]
-        scenario.check(any(status == 1 for status, _ in told), "by arrival the replicas diverge",
-                       "\n".join(f"crane-diff: exit {status}\n{text}" for status, text in told))
-        for status, text in told:
+        reports = [group.diff("--prefix"), group.diff("--schedule", "--prefix")]
+        scenario.check(any(status == 1 for status, _ in reports), "by arrival the replicas diverge",
+                       "\n".join(f"crane-diff: exit {status}\n{text}" for status, text in reports))
+        for status, text in reports:
             scenario.say(f"crane-diff: exit {status}: {text.splitlines()[-1]}")
     finally:
         group.kill_all()

@@ -45,7 +45,7 @@ class Doctor:
 
 
 def in_mounts(*lines):
-    """In a new mount namespace, after a shell has run these lines in it."""
+    """Returns the words that run a command in a new mount namespace, after these shell lines."""
     script = "\n".join(["set -e", *lines, 'exec "$@"'])
     return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
 
@@ -59,7 +59,7 @@ def library_of_lxc():
 
 
 def left(place):
-    """What a doctor left in a directory, or of a container."""
+    """Returns the remains of a doctor in a directory, and mounts of its container."""
     mounts = pathlib.Path("/proc/mounts").read_text()
     return [str(p) for p in pathlib.Path(place).glob(".crane-doctor-*")] \
         + [line for line in mounts.splitlines() if ".crane-doctor-" in line]

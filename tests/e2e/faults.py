@@ -75,8 +75,8 @@ def stop_leader(r):
     since = pause(r, leader, 2, True)
 
     def stepped_down():
-        said = r.group.status(leader)
-        return said is None or (said["role"] != "leader" and said["view"] > view)
+        status = r.group.status(leader)
+        return status is None or (status["role"] != "leader" and status["view"] > view)
     h.wait_until(stepped_down, 20, f"the old leader, replica {leader}, steps down")
     return since
 
@@ -103,8 +103,8 @@ def one_round(scenario, name, fault, kills):
             load.stop()
             answers, problems = load.answers(), load.problems()
         live = [n for n in range(3) if n != r.killed]
-        said = group.settle(numbers=live if kills else None)
-        whole = len(said) == len(live)
+        statuses = group.settle(numbers=live if kills else None)
+        whole = len(statuses) == len(live)
         group.stop()
         status, text = group.diff("--prefix")
         survivors = group.diff(recordings=live)[0] if whole else 0

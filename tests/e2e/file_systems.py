@@ -21,8 +21,8 @@ def one_server(scenario, kind, kinds):
         for row in server.load(server.requests[scenario.full]):
             scenario.say(f"{kind.name}: {row[0]} {row[1]:.0f}/s")
         scenario.say(f"{kind.name}: {server.state()}")
-        said = group.settle(120)
-        scenario.check(len(said) == 3, f"{kind.name}: three replicas live", repr(group.brief()))
+        statuses = group.settle(120)
+        scenario.check(len(statuses) == 3, f"{kind.name}: three replicas live", repr(group.brief()))
         group.stop()
         text = scenario.check_equal(group, what=f"{kind.name}: every byte is equal")
         scenario.say(f"{kind.name}: {text}")

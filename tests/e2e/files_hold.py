@@ -137,9 +137,9 @@ def lasts(scenario):
         with contextlib.ExitStack() as end:
             end.push(group.__exit__)
             is_whole(scenario, group, "a group that was stopped continues with its files", before)
-            said = group.log.read_text(errors="replace")
-            scenario.check("continues with this machine's programs and /etc as they were" in said,
-                           "and crane-run says so", said)
+            log = group.log.read_text(errors="replace")
+            scenario.check("continues with this machine's programs and /etc as they were" in log,
+                           "and crane-run says so", log)
 
 
 def body(scenario):

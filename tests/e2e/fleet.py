@@ -22,7 +22,7 @@ KUSTOMIZED = ("base", "privileged", "rdma")
 
 
 def run(*words, seconds=120, **more):
-    """(status, output)."""
+    """Returns (status, output)."""
     done = subprocess.run([str(w) for w in words], stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.STDOUT, timeout=seconds, **more)
     return done.returncode, done.stdout
@@ -39,8 +39,8 @@ def part(name, body, *arguments):
 def scripts(scenario):
     h.need("shellcheck")
     for script in (FLEET / "crane-entry", FLEET / "ocf/crane"):
-        status, said = run("shellcheck", script)
-        scenario.check(status == 0, f"shellcheck finds nothing in {script.name}", said)
+        status, output = run("shellcheck", script)
+        scenario.check(status == 0, f"shellcheck finds nothing in {script.name}", output)
 
 
 # --- Kubernetes ---------------------------------------------------------------------------------
@@ -51,18 +51,18 @@ def validator(scenario):
     program = place / "bin/kubernetes-validate"
     if not program.exists():
         run("python3", "-m", "venv", place)
-        status, said = run(place / "bin/pip", "install", "-q", "kubernetes-validate", seconds=100)
+        status, text = run(place / "bin/pip", "install", "-q", "kubernetes-validate", seconds=100)
         if status != 0:
-            raise h.CannotRun(f"kubernetes-validate cannot be installed: {said.splitlines()[-1:]}")
+            raise h.CannotRun(f"kubernetes-validate cannot be installed: {text.splitlines()[-1:]}")
     return program
 
 
 def rendered(scenario, name):
-    status, said = run("kubectl", "kustomize", FLEET / "kubernetes" / name)
-    if not scenario.check(status == 0, f"kustomize accepts {name}", said):
+    status, output = run("kubectl", "kustomize", FLEET / "kubernetes" / name)
+    if not scenario.check(status == 0, f"kustomize accepts {name}", output):
         return None
     path = scenario.work / f"{name}.yaml"
-    path.write_text(said)
+    path.write_text(output)
     return path
 
 
@@ -74,8 +74,8 @@ def manifests(scenario):
         if path is None:
             continue
         for version in VERSIONS:
-            status, said = run(program, "--strict", "-k", version, path)
-            scenario.check(status == 0, f"{name} matches Kubernetes' schema {version}", said)
+            status, output = run(program, "--strict", "-k", version, path)
+            scenario.check(status == 0, f"{name} matches Kubernetes' schema {version}", output)
         check_numbers(scenario, name, path.read_text())
     wrong = scenario.work / "wrong.yaml"
     wrong.write_text((scenario.work / "base.yaml").read_text().replace("serviceName", "service"))
@@ -109,17 +109,17 @@ def groups_files(scenario):
                             for i in (1, 2, 3))
         file = scenario.work / "from-manifest.toml"
         file.write_text(text)
-        status, said = run(scenario.out / "crane-node", "--config", file, "--replica", "0")
-        scenario.check(status == 119 and "/secret" in said,
-                       f"crane-node accepts the group's file of {name}", f"{status}: {said}")
+        status, output = run(scenario.out / "crane-node", "--config", file, "--replica", "0")
+        scenario.check(status == 119 and "/secret" in output,
+                       f"crane-node accepts the group's file of {name}", f"{status}: {output}")
 
 
 def proxy(scenario):
     h.need("haproxy")
     path = scenario.work / "haproxy.cfg"
     path.write_text(in_manifest("base/leader.yaml", "haproxy.cfg"))
-    status, said = run("haproxy", "-c", "-f", path)
-    scenario.check(status == 0, "haproxy accepts the leader's configuration", said)
+    status, output = run("haproxy", "-c", "-f", path)
+    scenario.check(status == 0, "haproxy accepts the leader's configuration", output)
 
 
 # --- the entry script ---------------------------------------------------------------------------
@@ -139,11 +139,11 @@ def entry_refuses(scenario):
             ({"CRANE_TEMPLATE": "/nowhere"}, 118, "/nowhere"),
             ({"CRANE_FILE": "/proc/nowhere/file"}, 118, "CRANE_FILE"),
             ({}, 120, "localhost0.invalid")):
-        found, said = run(ENTRY, env={"PATH": os.environ["PATH"], **good, **change})
-        scenario.check(found == status and word in said, f"the entry script refuses {change}",
-                       f"{found}: {said}")
-    found, said = run(ENTRY, "echo", "a program", env={"PATH": os.environ["PATH"]})
-    scenario.check((found, said) == (0, "a program\n"), "it runs a named program")
+        found, output = run(ENTRY, env={"PATH": os.environ["PATH"], **good, **change})
+        scenario.check(found == status and word in output, f"the entry script refuses {change}",
+                       f"{found}: {output}")
+    found, output = run(ENTRY, "echo", "a program", env={"PATH": os.environ["PATH"]})
+    scenario.check((found, output) == (0, "a program\n"), "it runs a named program")
 
 
 def pods(scenario):
@@ -238,28 +238,28 @@ def pacemaker(scenario):
                group={"durability": "disk"}, server={"container": False}) as group:
         agent = Agent(scenario, group)
         try:
-            status, said = agent.tested()
-            scenario.check(status == 0 and "passed all tests" in said, "ocf-tester finds nothing",
-                           said)
+            status, output = agent.tested()
+            scenario.check(status == 0 and "passed all tests" in output, "ocf-tester finds nothing",
+                           output)
             agent_moves_the_lead(scenario, group, agent)
             agent_refuses(scenario, agent)
         finally:
-            status, said = agent.does("stop")
-        scenario.check(status == 0 and agent.does("monitor")[0] == 7, "the agent stops", said)
+            status, output = agent.does("stop")
+        scenario.check(status == 0 and agent.does("monitor")[0] == 7, "the agent stops", output)
         shutil.rmtree(agent.prefix)
 
 
 def agent_moves_the_lead(scenario, group, agent):
     scenario.check(agent.does("start")[0] == 0 and agent.does("monitor")[0] == 0,
                    "a replica that starts follows")
-    status, said = agent.does("promote", timeout="30000")
-    scenario.check(status == 0 and agent.does("monitor")[0] == 8, "promoted, it leads", said)
+    status, output = agent.does("promote", timeout="30000")
+    scenario.check(status == 0 and agent.does("monitor")[0] == 8, "promoted, it leads", output)
     scenario.check(agent.does("monitor", promoted_max="0", master_max="0")[0] == 0,
                    "a leader is healthy if the clone is not promotable")
-    status, said = agent.does("notify", notify_type="pre", notify_operation="promote",
-                              notify_promote_uname=" gamma ")
+    status, output = agent.does("notify", notify_type="pre", notify_operation="promote",
+                                notify_promote_uname=" gamma ")
     scenario.check(status == 0 and group.leader() == 2 and agent.does("monitor")[0] == 0,
-                   "before another node is promoted the leader transfers the lead to it", said)
+                   "before another node is promoted the leader transfers the lead to it", output)
     pid = next((group.home / "rsctmp").glob("*.pid")).read_text().strip()
     os.kill(int(pid), 9)
     h.wait_until(lambda: agent.does("monitor")[0] == 7, 20, "a node that was killed is not running")
@@ -271,15 +271,15 @@ def agent_refuses(scenario, agent):
             ({"group": "a/b"}, 6, "not a name of a group"), ({"nodes": "alpha"}, 6, "set nodes"),
             ({"programs": "/nowhere"}, 5, "is missing"),
             ({"config": "/nowhere"}, 5, "does not exist")):
-        found, said = agent.does("start", change)
-        scenario.check(found == status and word in said, f"the agent refuses {change}",
-                       f"{found}: {said}")
+        found, output = agent.does("start", change)
+        scenario.check(found == status and word in output, f"the agent refuses {change}",
+                       f"{found}: {output}")
     broken = agent.prefix / "broken.toml"
     broken.write_text("[group]\n")
     agent.does("stop")
-    found, said = agent.does("start", {"config": str(broken), "nodes": "", "replica": "0"})
-    scenario.check(found == 6 and "ended with 118" in said, "the agent reports the node's error",
-                   f"{found}: {said}")
+    found, output = agent.does("start", {"config": str(broken), "nodes": "", "replica": "0"})
+    scenario.check(found == 6 and "ended with 118" in output, "the agent reports the node's error",
+                   f"{found}: {output}")
 
 
 def body(scenario):

@@ -46,9 +46,9 @@ def waited(group):
 
 def ahead(group):
     """How many entries the leader's server is ahead of the faster follower's."""
-    said = group.statuses()
+    seen = group.statuses()
     leader = group.leader()
-    return said[leader]["applied"] - max(s["applied"] for n, s in said.items() if n != leader)
+    return seen[leader]["applied"] - max(s["applied"] for n, s in seen.items() if n != leader)
 
 
 def loaded(scenario, lag, enough):

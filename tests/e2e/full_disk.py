@@ -209,7 +209,7 @@ exec "$@" """
 
 
 def run(place, runner, script):
-    """Its output, and its standard error."""
+    """Runs a script; returns its output with its status, and its standard error."""
     done = subprocess.run(place.command(runner, script), capture_output=True, text=True,
                           errors="replace", timeout=LIMIT, check=False, stdin=subprocess.DEVNULL)
     return f"{done.stdout}status {done.returncode}\n", done.stderr
@@ -269,7 +269,7 @@ def apache(scenario):
 
 
 class SmallDisks(h.Group):
-    """Its directory is on one tmpfs, or each replica's on its own."""
+    """A group whose directory is on one tmpfs, or with one tmpfs for each replica."""
 
     def __init__(self, *arguments, shared, **more):
         super().__init__(*arguments, **more)

@@ -27,10 +27,10 @@ LEFT_GROUP = 71   # a node's exit status
 
 def roles(group):
     """{replica: its role} as the leader reports it, once no change is in progress."""
-    said = group.status(group.leader())
-    if not said or said["role"] != "leader" or said["changing_members"]:
+    status = group.status(group.leader())
+    if not status or status["role"] != "leader" or status["changing_members"]:
         return None
-    return {m["replica"]: m["member"] for m in said["members"]}
+    return {m["replica"]: m["member"] for m in status["members"]}
 
 
 class Change:
@@ -49,18 +49,18 @@ class Scenario:
 
     def ask(self, *words):
         """crane-ctl member ..., repeated while the group is busy with the previous request."""
-        said = []
+        results = []
 
         def done():
             code, text, error = self.group.ctl("member", *words, self.group.name)
-            said[:] = [f"{code}: {text}{error}"]
+            results[:] = [f"{code}: {text}{error}"]
             if code not in (0, 5):
-                raise h.Failure(f"crane-ctl member {' '.join(words)}: {said[0]}")
+                raise h.Failure(f"crane-ctl member {' '.join(words)}: {results[0]}")
             return code == 0
         try:
             h.wait_until(done, 60, "")
         except h.Failure:
-            raise h.Failure(f"crane-ctl member {' '.join(words)}: {said[0]}") from None
+            raise h.Failure(f"crane-ctl member {' '.join(words)}: {results[0]}") from None
 
     def is_as(self, expected):
         return h.wait_until(lambda: roles(self.group) == expected, 60,
@@ -81,8 +81,8 @@ class Scenario:
         end = self.group.status(self.group.leader())["applied"]
 
         def done():
-            said = self.group.status(number)
-            return said is not None and said["applied"] >= end
+            status = self.group.status(number)
+            return status is not None and status["applied"] >= end
         h.wait_until(done, 120, f"replica {number} has run the earlier inputs")
 
     def pause(self):

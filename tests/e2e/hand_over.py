@@ -25,8 +25,8 @@ NEXT = str(int(THIS) + 1)
 
 def schedules(group):
     """{replica: its build's version of the schedule}"""
-    said = {n: s["build"]["versions"] for n, s in group.statuses().items() if s}
-    return {n: text.split("schedule ")[1].split(",")[0] for n, text in said.items()}
+    found = {n: s["build"]["versions"] for n, s in group.statuses().items() if s}
+    return {n: text.split("schedule ")[1].split(",")[0] for n, text in found.items()}
 
 
 def put(source, place, *names):
@@ -75,7 +75,7 @@ def refusals(scenario, group, place, new):
 
 
 def one_host(scenario, new, options):
-    """Under load, then with a lost replica, another leader, and another crane-run."""
+    """Upgrades under load, then with a lost replica, another leader, and another crane-run."""
     port = h.free_port()
     what = " ".join(options) or "memory"
     place = b.installed(scenario, f"place-{len(what)}")
@@ -130,8 +130,8 @@ def one_away(scenario, new):
 
 def attempts(group):
     """How often each replica was started without success."""
-    said = [group.dir / f"r{n}" / "returning.json" for n in range(3)]
-    return [json.loads(one.read_text())["attempts"] for one in said if one.exists()]
+    files = [group.dir / f"r{n}" / "returning.json" for n in range(3)]
+    return [json.loads(one.read_text())["attempts"] for one in files if one.exists()]
 
 
 def does_not_come_up(scenario, old, new):
@@ -149,9 +149,9 @@ def does_not_come_up(scenario, old, new):
             patched.write_bytes(server.read_bytes() + b"patched")
             patched.chmod(0o755)
             os.rename(patched, server)
-            said = []
+            results = []
             with other_crane_ctl(scenario, place):
-                asking = threading.Thread(target=lambda: said.append(
+                asking = threading.Thread(target=lambda: results.append(
                     control(group, "upgrade", group.name, "--yes")))
                 asking.start()
                 # One more than makes crane-run give up a group whose replicas fail without a
@@ -162,8 +162,8 @@ def does_not_come_up(scenario, old, new):
                 os.rename(patched, server)
                 put(old, place, *OF_SCHEDULE)
                 asking.join(150)
-            scenario.check(said and said[0][0] == 5 and "started again with the old build" in
-                           said[0][1], "a group that cannot begin is told of", repr(said))
+            scenario.check(results and results[0][0] == 5 and "started again with the old build" in
+                           results[0][1], "a group that cannot begin is told of", repr(results))
             h.wait_until(lambda: all_are(group, THIS), 90, "the old build is back")
             group.remember(group.state())
             load.progress()

@@ -54,11 +54,11 @@ def status_is_right(scenario, group):
                    and text.startswith(f"{group.name}: serving, 3 of 3, fault tolerant\n"),
                    "crane-ctl status: well, with the leader", f"{code}: {text}")
     code, text, _ = group.ctl("status", group.name, "-o", "json")
-    said = json.loads(text)
-    roles = sorted(r["role"] for r in said["replicas"])
+    answer = json.loads(text)
+    roles = sorted(r["role"] for r in answer["replicas"])
     scenario.check(code == 0 and roles == ["follower", "follower", "leader"]
-                   and said["leader"] == leader and said["fabric"] == "shm"
-                   and all(r["server_pid"] and r["lag_entries"] >= 0 for r in said["replicas"]),
+                   and answer["leader"] == leader and answer["fabric"] == "shm"
+                   and all(r["server_pid"] and r["lag_entries"] >= 0 for r in answer["replicas"]),
                    "crane-ctl status -o json has all replicas", text)
     return leader
 
@@ -221,8 +221,7 @@ def replacing(scenario):
         code, _, error = group.ctl("member", "replace", "1", "1")
         scenario.check(code == 100 and "itself" in error, "no replica replaces itself", error)
         code, _, error = group.ctl("member", "replace", "4", "3")
-        scenario.check(code == 5 and "not a member" in error, "who is no member is not replaced",
-                       error)
+        scenario.check(code == 5 and "not a member" in error, "only a member is replaced", error)
         counted, voters = 0, {0, 1, 2}
         for fresh, leads in ((3, False), (4, True)):
             leader = group.leader()
@@ -235,10 +234,10 @@ def replacing(scenario):
                            f"{code}: {text}{error}")
             scenario.check(group.wait(old) == 71, "the replaced replica's node ends with status 71")
             voters = voters - {old} | {fresh}
-            said = json.loads(group.ctl("member", "list", "-o", "json")[1])
-            scenario.check({m["replica"] for m in said["members"] if m["member"] == "voter"}
+            answer = json.loads(group.ctl("member", "list", "-o", "json")[1])
+            scenario.check({m["replica"] for m in answer["members"] if m["member"] == "voter"}
                            == voters,
-                           "the others and the new replica vote", said)
+                           "the others and the new replica vote", answer)
             code, text, _ = group.ctl("status")
             scenario.check(code == 0,
                            "crane-ctl status does not count the replaced replica as missing", text)
@@ -257,10 +256,10 @@ def refusals(scenario):
         group.log(number).unlink(missing_ok=True)
         group.start(number, config=config)
         got = group.wait(number)
-        said = group.said(number)
-        scenario.check(got == status and all(w in said for w in words)
-                       and said.count("\n") == lines,
-                       f"status {status}: {', '.join(words)}", f"{got}: {said}")
+        log = group.said(number)
+        scenario.check(got == status and all(w in log for w in words)
+                       and log.count("\n") == lines,
+                       f"status {status}: {', '.join(words)}", f"{got}: {log}")
 
     node(118, ["cannot read the group's file"], group.home / "none.toml")
     node(118, ["bad.toml:", "fabric", "pigeon"],

@@ -47,7 +47,7 @@ class Apart(Remote):
         return f"mount --bind {self.own(number)} {self.state}"
 
     def ctl(self, number, *words):
-        """(status, text) of crane-ctl on a host."""
+        """Returns (status, text) of crane-ctl on a host."""
         command = " ".join([str(self.out / "crane-ctl"), "--dir", str(self.state), *words])
         done = subprocess.run([*self.network.enter(number), "sh", "-c",
                                f"{self.mount(number)}; exec {command}"],
@@ -59,8 +59,8 @@ class Apart(Remote):
         return int((self.own(number) / self.name / f"h{number}/pid").read_text())
 
     def processes_of(self, number):
-        said = self.status(number)
-        return [said["pid"], said["server_pid"]]
+        status = self.status(number)
+        return [status["pid"], status["server_pid"]]
 
     def put(self, host, megabytes):
         """Sends this many megabytes through the log."""
@@ -157,8 +157,8 @@ def recovers(scenario, group, number):
     expected = group.incr(near) + 1
     text = run(scenario, group, "it is resumed", number, "replica", "resume", str(number),
                says=[f"replica {number} is started", f"replica {number} is back, from the check"])
-    said = (group.own(number) / group.name / f"r{number}/node.log").read_text()
-    scenario.check("fetched the checkpoint at entry" in said, "it fetched another's checkpoint",
+    log = (group.own(number) / group.name / f"r{number}/node.log").read_text()
+    scenario.check("fetched the checkpoint at entry" in log, "it fetched another's checkpoint",
                    text)
     h.wait_until(lambda: f"replica {number} on {group.network.names[number]} is brought back"
                  in group.said(), 20, "crane-run reports it")
@@ -286,7 +286,7 @@ def by_themselves(scenario, network):
         scenario.check(group.wait(number) == 0, "its node ends with status 0")
         code, out, err = group.ctl("replica", "resume", str(number), group.name)
         scenario.check(code == 5 and "no program on this machine starts its node; start" in err,
-                       "nobody can start it: refused", f"{code}: {out}{err}")
+                       "no crane-run can start it: refused", f"{code}: {out}{err}")
         code, out, err = group.ctl("replica", "replace", str(number), group.name)
         scenario.check(code == 5 and "--forget-log" in err, "replace is refused, too",
                        f"{code}: {out}{err}")

@@ -26,7 +26,7 @@ def program(port):
 
 
 def secret_is_kept(scenario, group, secret):
-    """No other user can read it in files, command lines or environments."""
+    """No other user can read the secret in files, command lines or environments."""
     modes = group.files()
     scenario.check(len([p for p, _ in modes if p.endswith("/secret")]) == HOSTS
                    and all(m & 0o077 == 0 for _, m in modes),
@@ -56,7 +56,8 @@ def serve_and_lose(scenario, network):
         secret_is_kept(scenario, group, secret.read_bytes().strip())
         status, text = group.run(timeout=90)
         scenario.check(status == 111 and network.names[0] + ": " in text and "--stop" in text,
-                       "a second group of the name is refused (111), hosts named", text)
+                       "a second group of the same name is refused (111), which names the hosts",
+                       text)
         leader = group.leader()
         name = network.names[leader]
         pid = group.status(leader)["pid"]
@@ -66,7 +67,7 @@ def serve_and_lose(scenario, network):
         scenario.check(got == [2 * HOSTS + 1, 2 * HOSTS + 2], "the others continue after a SIGKILL",
                        got)
         h.wait_until(lambda: f"replica {leader} on {name}: its node killed by SIGKILL"
-                     in group.said(), 30, "crane-run reports which, where and why")
+                     in group.said(), 30, "crane-run reports the replica, the host and the cause")
 
         def is_back():
             said = group.status(leader)
@@ -123,14 +124,14 @@ def recovers_from_disk(scenario, network):
 def is_back(group, number, before, what):
     """A node other than the one with pid `before` runs, from a checkpoint."""
     def there():
-        said = group.status(number)
-        return said and said["pid"] != before and said["server_pid"] \
-            and said["checkpoint"]["restored_at"] > 0 and said["role"] == "follower"
+        status = group.status(number)
+        return status and status["pid"] != before and status["server_pid"] \
+            and status["checkpoint"]["restored_at"] > 0 and status["role"] == "follower"
     h.wait_until(there, 60, what)
 
 
 def recovers_from_another(scenario, group, ctl, lost):
-    """Its own checkpoints are gone as well; another replica has one."""
+    """A lost replica without its own checkpoints recovers from another replica's."""
     def run(*words):
         return subprocess.run([*ctl, *words], capture_output=True, timeout=60, check=False)
 
@@ -263,8 +264,8 @@ def wrong_uses(scenario, network):
     use("a host named twice", 100, ["twice", names[0]], hosts=listed[:2] + listed[:1])
     use("two hosts with one address", 100, ["same address", names[2]],
         hosts=listed[:2] + [f"{names[2]}={network.addresses[0]}"])
-    use("an address that is none", 100, ["not an IP address"], hosts=listed[:2] + [names[2] + "=x"])
-    use("a name nobody knows", 120, ["nowhere.invalid", "=ADDRESS"],
+    use("an invalid address", 100, ["not an IP address"], hosts=listed[:2] + [names[2] + "=x"])
+    use("an unknown host name", 120, ["nowhere.invalid", "=ADDRESS"],
         hosts=listed[:2] + ["nowhere.invalid"])
     use("disk without a secret", 100, ["--secret-file"], "--durability", "disk")
     use("-n that differs", 101, ["-n"], "-n", "5")

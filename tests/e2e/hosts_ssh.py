@@ -136,7 +136,7 @@ class Sshds:
         self.servers[number].wait(10)
 
     def inside(self, number):
-        """(pid, name) of the processes on a host, without the listening sshd."""
+        """Returns (pid, name) of the processes on a host, without the listening sshd."""
         found = []
         pids = subprocess.run(["ip", "netns", "pids", self.network.names[number]],
                               stdout=subprocess.PIPE, text=True, timeout=20).stdout.split()
@@ -205,7 +205,7 @@ def serve_and_lose(scenario, network, sshds):
         scenario.check(got == [4, 5], "the others continue after a SIGKILL of the leader's node",
                        got)
         h.wait_until(lambda: f"replica {leader} on {network.names[leader]}: its node killed by "
-                     "SIGKILL" in group.said(), 30, "crane-run reports which, where and why")
+                     "SIGKILL" in group.said(), 30, "crane-run reports replica, host and cause")
         h.wait_until(lambda: (group.status(leader) or {}).get("server_pid"), 30, "it is back")
         os.killpg(group.process.pid, signal.SIGINT)  # as a terminal does
         scenario.check(group.wait() == 0 and whole_lines(group.said()),

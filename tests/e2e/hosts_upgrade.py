@@ -17,8 +17,8 @@ from hosts_drain import HOSTS, Apart, run
 
 def builds(group):
     """{replica: (commit, digest of its server's libcrane.so)}"""
-    said = {n: s["build"] for n, s in group.statuses().items() if s}
-    return {n: (one["commit"], one["libcrane"]) for n, one in said.items()}
+    found = {n: s["build"] for n, s in group.statuses().items() if s}
+    return {n: (one["commit"], one["libcrane"]) for n, one in found.items()}
 
 
 def roll(scenario, group, clients, commit):
@@ -49,9 +49,9 @@ def check_writes(scenario, group, clients, what):
     problems = group.problems_of(clients)
     scenario.check(not problems, f"{what}: no acknowledged write of "
                    f"{sum(c.answers for c in clients)} is lost", "; ".join(problems[:3]))
-    said = h.at_rest(group, count=HOSTS)
-    same = {(s["outputs_digest"], s["schedule_hash"]) for s in said.values()}
-    scenario.check(len(same) == 1 and not any(s["verified"]["alarm"] for s in said.values()),
+    statuses = h.at_rest(group, count=HOSTS)
+    same = {(s["outputs_digest"], s["schedule_hash"]) for s in statuses.values()}
+    scenario.check(len(same) == 1 and not any(s["verified"]["alarm"] for s in statuses.values()),
                    f"{what}: the replicas are equal", group.brief())
     scenario.check(group.stop() == 0, f"{what}: the group is stopped", group.said()[-500:])
 

@@ -16,7 +16,7 @@ def ticks(pids):
 
 
 def used_in(group, seconds):
-    """({pid: seconds of processor time}, length of the interval)."""
+    """Returns ({pid: seconds of processor time}, length of the interval)."""
     before, begin = ticks(group.processes()), time.monotonic()
     h.wait_until(lambda: time.monotonic() > begin + seconds, seconds + 5, "the time is over")
     after, took = ticks(group.processes()), time.monotonic() - begin

@@ -28,8 +28,8 @@ def body(scenario):
             return sum(s["checkpoint"]["taken"] for s in group.statuses().values() if s)
 
         def asked():
-            said = group.status(group.leader())
-            return said["entries"]["checkpoint"] if said else 0
+            status = group.status(group.leader())
+            return status["entries"]["checkpoint"] if status else 0
         h.wait_until(lambda: asked() >= 1, 20, "a client's request is checkpointed")
         begin = asked()
         h.wait_until(lambda: asked() >= begin + 2, 50,
@@ -44,8 +44,8 @@ def body(scenario):
 
         def is_back():
             pid = group.replica(follower)["node_pid"]
-            said = group.status(follower) if pid not in (before, None) and h.alive(pid) else None
-            return said if said and said["applied"] >= end and said["server_pid"] else None
+            status = group.status(follower) if pid not in (before, None) and h.alive(pid) else None
+            return status if status and status["applied"] >= end and status["server_pid"] else None
         said = h.wait_until(is_back, 30, "the lost replica recovers")
         place = said["checkpoint"]["restored_at"]
         again = end - place

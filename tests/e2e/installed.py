@@ -30,14 +30,14 @@ def files_below(place):
 
 
 def check_versions(scenario, programs):
-    said = {}
+    versions = {}
     for name in PROGRAMS:
         done = subprocess.run([str(programs / name), "--version"], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=20)
-        said[name] = done.returncode, re.match(r"Crane [\d.]+, commit \w+", done.stdout)
-    scenario.check(all(status == 0 and text for status, text in said.values())
-                   and len({text[0] for _, text in said.values()}) == 1,
-                   "all programs report the same version", str(said))
+        versions[name] = done.returncode, re.match(r"Crane [\d.]+, commit \w+", done.stdout)
+    scenario.check(all(status == 0 and text for status, text in versions.values())
+                   and len({text[0] for _, text in versions.values()}) == 1,
+                   "all programs report the same version", str(versions))
 
 
 def check_pages(scenario, root):

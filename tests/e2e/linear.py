@@ -142,14 +142,14 @@ class Epoch:
                      f"{more} more answers for the clients")
 
     def pids(self, host):
-        said = self.group.status(host)
-        server = said["server_pid"] if said else None
+        status = self.group.status(host)
+        server = status["server_pid"] if status else None
         return [self.group.node_pid(host)] + (h.descendants([server]) if server else [])
 
     def leader(self):
         def somebody():
-            said = self.group.statuses().values()
-            return any(s and s["role"] == "leader" for s in said)
+            statuses = self.group.statuses().values()
+            return any(s and s["role"] == "leader" for s in statuses)
         h.wait_until(somebody, self.patience, f"{self.group.name} has a leader")
         return self.group.leader()
 
@@ -346,19 +346,19 @@ def judge(scenario, history, faults, number):
     path.write_text("".join(f"{at} {what}\n" for at, what in faults))
     done = subprocess.run([str(scenario.out / "linear-check"), str(history), "--faults", str(path)],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
-    said, under_way = {}, []
+    verdicts, under_way = {}, []
     for line in done.stdout.splitlines():
         name, *words = line.split(" ", 3)
         if name == "fault":
             under_way.append((words[2], int(words[1])))
         elif name in ("answered", "open", "refused", "keys", "steps", "verdict", "violations",
                       "violation_after"):
-            said[name] = line.split()[1:]
+            verdicts[name] = line.split()[1:]
         else:
             print("  " + line)
-    if "verdict" not in said:
+    if "verdict" not in verdicts:
         raise h.Failure(f"linear-check ended with status {done.returncode}:\n{done.stdout[-2000:]}")
-    return said, under_way
+    return verdicts, under_way
 
 
 def second_opinion(scenario, history):
@@ -368,11 +368,11 @@ def second_opinion(scenario, history):
         return None
     done = subprocess.run([str(porcupine), str(history)], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=1200)
-    said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
-    if "verdict" not in said:
+    answers = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    if "verdict" not in answers:
         raise h.Failure(f"linear-porcupine ended with status {done.returncode}:\n"
                         f"{done.stdout[-2000:]}")
-    return said["verdict"]
+    return answers["verdict"]
 
 
 def keep(scenario, history):
@@ -434,7 +434,7 @@ class Sums:
 
 @contextlib.contextmanager
 def places(scenario, kind, port):
-    """(network, group, the addresses that clients use) of an epoch."""
+    """Yields (network, group, the addresses that clients use) of an epoch."""
     program = h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0")
     if kind == "shared":
         with OneHost(scenario, program, port=port) as group:
@@ -469,18 +469,18 @@ def one_epoch(scenario, number, kind, plan, most, sums, broken=False):
             status = client.finish(90)
         if status != 0 and not problem:
             problem = "the closing reads were not answered"
-        said, under_way = judge(scenario, history, epoch.faults, number)
-        said["porcupine"] = second_opinion(scenario, history)
-        sums.add(epoch, said, under_way)
-    scenario.say(f"epoch {number}, {kind}: {' '.join(said['answered'])} answers, "
-                 f"{' '.join(said['open'])} open, {len(under_way)} faults, "
-                 f"{epoch.leader_changes()} leader changes: {said['verdict'][0]}"
+        verdicts, under_way = judge(scenario, history, epoch.faults, number)
+        verdicts["porcupine"] = second_opinion(scenario, history)
+        sums.add(epoch, verdicts, under_way)
+    scenario.say(f"epoch {number}, {kind}: {' '.join(verdicts['answered'])} answers, "
+                 f"{' '.join(verdicts['open'])} open, {len(under_way)} faults, "
+                 f"{epoch.leader_changes()} leader changes: {verdicts['verdict'][0]}"
                  + (f"; {problem}" if problem else ""))
-    if (said["verdict"][0] != "ok" or said["porcupine"] not in ("ok", None)) and not broken:
+    if (verdicts["verdict"][0] != "ok" or verdicts["porcupine"] not in ("ok", None)) and not broken:
         keep(scenario, history)
     if not scenario.options.keep:
         history.unlink()
-    return said, problem
+    return verdicts, problem
 
 
 def plan_of(kind, random_):
@@ -523,13 +523,13 @@ def broken_build(scenario, rule):
     kind = "disk" if rule == "amnesiac" else "memory"
     sums, answers, faults, found = Sums(), 0, 0, None
     for number in range(BROKEN_EPOCHS):
-        said, _ = one_epoch(scenario, number, kind, Epoch.TARGETED[rule], 1000, sums, True)
-        if "violation_after" in said:
-            if said["porcupine"]:
-                scenario.check(said["porcupine"] == "violation", f"Porcupine sees it: {rule}",
-                               said["porcupine"])
-            found = (answers + int(said["violation_after"][0]),
-                     faults + int(said["violation_after"][1]))
+        verdicts, _ = one_epoch(scenario, number, kind, Epoch.TARGETED[rule], 1000, sums, True)
+        if "violation_after" in verdicts:
+            if verdicts["porcupine"]:
+                scenario.check(verdicts["porcupine"] == "violation", f"Porcupine sees it: {rule}",
+                               verdicts["porcupine"])
+            found = (answers + int(verdicts["violation_after"][0]),
+                     faults + int(verdicts["violation_after"][1]))
             break
         answers, faults = sums.answered, sum(sums.faults.values())
     sums.table()

@@ -24,9 +24,9 @@ def load(port, requests):
 
 def all_verified(group, numbers):
     """True once each replica has verified something after all inputs, and none differed."""
-    said = group.statuses(numbers)
+    statuses = group.statuses(numbers)
     return all(s and s["verified"]["index"] > 100 and s["verified"]["verdict"] == "equal"
-               and not s["verified"]["alarm"] for s in said.values()) and said
+               and not s["verified"]["alarm"] for s in statuses.values()) and statuses
 
 
 def equal_replicas(scenario):
@@ -76,16 +76,16 @@ def one_wrong(scenario, leads):
         log = h.tail(group.dir / f"r{wrong}" / "node.log", 40)
         scenario.check(f"leaves with status {DIVERGED}" in log,
                        f"{what}: status {DIVERGED}", log)
-        told = h.tail(group.dir / f"r{others[0]}" / "node.log", 40)
-        scenario.check(f"replica {wrong} diverged from the majority" in told, "the others name it",
-                       told)
+        tail = h.tail(group.dir / f"r{others[0]}" / "node.log", 40)
+        scenario.check(f"replica {wrong} diverged from the majority" in tail, "the others name it",
+                       tail)
         # A replica that did not propose the HASH knows what differs: it has its own and the
         # leader's evidence.
-        named = re.search(r"different: connection \d+, output bytes \d+ to \d+", log + told)
-        scenario.check(named, "connection and bytes are named", log + told)
+        named = re.search(r"different: connection \d+, output bytes \d+ to \d+", log + tail)
+        scenario.check(named, "connection and bytes are named", log + tail)
         scenario.say(named.group(0) if named else "")
         # The byte was changed without the server's knowledge.
-        scenario.check("no turn is different" in log + told, "no turn is blamed", log + told)
+        scenario.check("no turn is different" in log + tail, "no turn is blamed", log + tail)
         h.wait_until(lambda: h.redis_answers(port), 30, "the others serve")
         good, text = load(port, 500)
         scenario.check(good, f"{what} is gone, the group continues", text)
@@ -157,17 +157,17 @@ def after_an_alarm(scenario):
                        repr(group.brief()))
 
         def fresh():
-            said = group.status(group.leader())
-            return said and re.search(r"compared again from log index (\d+)",
-                                      said["verified"]["alarm"])
+            status = group.status(group.leader())
+            return status and re.search(r"compared again from log index (\d+)",
+                                        status["verified"]["alarm"])
         base = int(h.wait_until(fresh, 30, "later entries are compared again")[1])
         ask(port, b"bytes")
         h.wait_until(lambda: group.verified(base), 30, "later entries are verified")
-        said = group.status(group.leader())["verified"]
-        scenario.check(said["verdict"] == "equal" and "equal up to" in said["alarm"]
-                       and "none has a majority" in said["alarm"],
-                       "status reports the alarm and what is verified since", repr(said))
-        scenario.say(said["alarm"])
+        verified = group.status(group.leader())["verified"]
+        scenario.check(verified["verdict"] == "equal" and "equal up to" in verified["alarm"]
+                       and "none has a majority" in verified["alarm"],
+                       "status reports the alarm and what is verified since", repr(verified))
+        scenario.say(verified["alarm"])
         for _ in range(8):
             ask(port, b"bytes")
         h.wait_until(lambda: wrong not in group.live(), 40, "the wrong byte's replica is fenced")

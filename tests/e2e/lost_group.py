@@ -212,7 +212,7 @@ def role_of(group, number):
 
 
 def leading(group):
-    """As the nodes report it: crane-run, which is stopped, sees no change."""
+    """Returns the leader by the nodes' reports, because the stopped crane-run sees no change."""
     return next((n for n in range(3) if role_of(group, n) == "leader"), None)
 
 

@@ -16,7 +16,7 @@ import _harness as h
 SERVER = r"""
 import hashlib, os, socket, sys
 
-# What reads for ever, what acts when it is read, and what is another process'.
+# Files whose reads never end or have effects, and files of other processes.
 LEFT_OUT = ("/proc/kcore", "/proc/kmsg", "/proc/kpage", "/proc/sysrq-trigger", "/proc/acpi",
             "/proc/irq", "/proc/self/task", "/proc/thread-self", "/proc/self/pagemap",
             "/proc/self/mem", "/proc/self/clear_refs")

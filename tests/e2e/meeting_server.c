@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server whose processes meet by name: at a FIFO, a named semaphore, a condition in a mapped
-// file.
+// A server whose processes find each other by name: through a FIFO, a named semaphore, and a
+// condition variable in a mapped file.
 //
 //   meeting_server PORT DIRECTORY
 //   meeting_server partner DIRECTORY
@@ -102,13 +102,13 @@ int main(int argc, char** argv) {
   pthread_mutexattr_init(&shared);
   pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
   pthread_mutex_init(&meeting->mutex, &shared);
-  pthread_condattr_t too;
-  pthread_condattr_init(&too);
-  pthread_condattr_setpshared(&too, PTHREAD_PROCESS_SHARED);
-  pthread_cond_init(&meeting->condition, &too);
+  pthread_condattr_t condition_shared;
+  pthread_condattr_init(&condition_shared);
+  pthread_condattr_setpshared(&condition_shared, PTHREAD_PROCESS_SHARED);
+  pthread_cond_init(&meeting->condition, &condition_shared);
   if (mkfifo(fifo, 0600) != 0) fail(fifo);
   const int from = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  // Kept open, so that the end of a partner does not end the FIFO.
+  // A writer that stays open, so that the FIFO does not end when a partner exits.
   const int held = open(fifo, O_WRONLY | O_CLOEXEC);
   if (from < 0 || held < 0) fail(fifo);
   fcntl(from, F_SETFL, 0);

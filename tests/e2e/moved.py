@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Three hosts as network namespaces, redis over tcp with a virtual address. The leader's node is
-killed, stopped for two seconds, and ended in order; its link is cut and mended; the lead is
+killed, stopped for two seconds, and stopped cleanly; its link is cut and mended; the lead is
 transferred; finally a fourth host replaces the leader. Clients of the address keep their
 connections: none is reset, no answer is lost or comes twice, the replicas are equal.
 
@@ -109,11 +109,11 @@ class Changes:
             raise h.Failure("\n".join(c.bad for c in self.clients if c.bad))
 
     def is_whole(self):
-        said = self.group.statuses()
-        return (len(said) == HOSTS and h.is_whole(said)
-                and not any(s["recovery"]["catches_up"] for s in said.values())
-                and len({s["view"] for s in said.values()}) == 1
-                and sorted(s["role"] for s in said.values()) == ["follower", "follower", "leader"])
+        seen = self.group.statuses()
+        return (len(seen) == HOSTS and h.is_whole(seen)
+                and not any(s["recovery"]["catches_up"] for s in seen.values())
+                and len({s["view"] for s in seen.values()}) == 1
+                and sorted(s["role"] for s in seen.values()) == ["follower", "follower", "leader"])
 
     def has_it_alone(self, leader):
         h.wait_until(lambda: self.network.holders() == [leader], 20,
@@ -161,7 +161,7 @@ class Changes:
     def change(self, kind):
         # A client's kernel answers one challenge of a new leader in half a second (RFC 5961).
         h.wait_until(lambda: time.monotonic() > self.last + 1, 60, "the clients answer again")
-        h.wait_until(self.is_whole, 60, "all replicas are whole")
+        h.wait_until(self.is_whole, 60, "all replicas are ready")
         self.goes_on()
         for client in self.clients:
             client.longest = 0

@@ -35,7 +35,7 @@ class Operated(Changes):
         self.operate(leader, "replace")
 
     def kill(self, leader):
-        """Its host recovers it from a checkpoint, which another replica takes for it."""
+        """Kills the leader. Its host recovers it from a checkpoint that another replica takes."""
         os.kill(self.group.status(leader)["pid"], signal.SIGKILL)
         self.group.leader(others_than=[leader])
 

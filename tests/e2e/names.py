@@ -179,7 +179,7 @@ def leader_is_lost(scenario):
         client.join(60)
         scenario.check(got == ["192.0.2.78"], "the client has its answer, by the next leader",
                        str(got))
-        h.wait_until(group.are_whole, 60, "all replicas are whole")
+        h.wait_until(group.are_whole, 60, "all replicas are ready")
         group.settle()
         group.stop()
     dns.end()

@@ -27,8 +27,8 @@ def cut_and_mend(scenario, group, network):
     network.link(leader, "up")
 
     def mended():
-        said = group.status(leader)
-        return said is not None and said["role"] == "follower" and said["leader"] == following
+        status = group.status(leader)
+        return status is not None and status["role"] == "follower" and status["leader"] == following
     h.wait_until(mended, 30, f"the old leader, replica {leader}, follows {following}")
     h.wait_until(lambda: network.holders() == [following], 10,
                  f"replica {following} alone has the virtual address")
@@ -42,9 +42,9 @@ def body(scenario):
     rounds = scenario.options.rounds or (20 if scenario.full else 2)
     port = h.free_port()
     hook = scenario.work / "hook"
-    told = scenario.work / "told"
-    told.touch()
-    hook.write_text(f'#!/bin/sh\necho "$CRANE_REPLICA $CRANE_ROLE $CRANE_LEADER" >> {told}\n')
+    notes = scenario.work / "told"
+    notes.touch()
+    hook.write_text(f'#!/bin/sh\necho "$CRANE_REPLICA $CRANE_ROLE $CRANE_LEADER" >> {notes}\n')
     hook.chmod(0o755)
     with Network(HOSTS) as network, \
             Hosts(scenario, h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0"),
@@ -52,7 +52,7 @@ def body(scenario):
                   addresses=network.addresses, record=True, hooks={"role_change": str(hook)},
                   clients={"listen": "any", **network.moving_address()},
                   prefix=network.enter) as group:
-        group.hook = told
+        group.hook = notes
         clients = [RoamingCounter(group, i) for i in range(4)]
         gaps = []
         with under_way(clients):

@@ -123,10 +123,10 @@ def of_nobody_else(scenario):
             program = [sys.executable, "-c", LISTS, str(port), *words]
             with h.Group(scenario, program, port=port) as group:
                 with socket.create_connection(("127.0.0.1", port), 20) as client:
-                    said = client.makefile().readline().split()
-                scenario.check((name in said) == seen and (seen or not said),
+                    parts = client.makefile().readline().split()
+                scenario.check((name in parts) == seen and (seen or not parts),
                                "the server sees " + ("files that its command line names"
-                                                     if seen else "a /tmp of its own"), str(said))
+                                                     if seen else "a /tmp of its own"), str(parts))
                 check_equal(scenario, group, "after the listing")
 
 

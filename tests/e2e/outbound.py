@@ -79,7 +79,7 @@ def passes_on(scenario, kills):
             asked = sum(len(c.sent) for c in clients)
             h.wait_until(lambda: sum(len(c.sent) for c in clients) > asked + 400, 60,
                          "requests are forwarded")
-            h.wait_until(group.are_whole, 60, "all replicas are whole")
+            h.wait_until(group.are_whole, 60, "all replicas are ready")
             FAULTS[fault % len(FAULTS)](scenario, group)
         asked = sum(len(c.sent) for c in clients)
         h.wait_until(lambda: sum(len(c.sent) for c in clients) > asked + 400, 60,
@@ -95,15 +95,15 @@ def passes_on(scenario, kills):
         scenario.check(not twice, "the other server got no request twice", str(twice[:10]))
         scenario.check({p: b[0] for p, b in backend.heard.items()} == sent,
                        "it got all of each request")
-        h.wait_until(group.are_whole, 60, "all replicas are whole at the end")
-        said = group.settle()
+        h.wait_until(group.are_whole, 60, "all replicas are ready at the end")
+        statuses = group.settle()
         address = f"127.0.0.1:{backend.port}"
-        for number, status in said.items():
-            told = {o["address"]: o for o in status["outbound"]}
-            scenario.check(address in told and told[address]["allowed"],
+        for number, status in statuses.items():
+            targets = {o["address"]: o for o in status["outbound"]}
+            scenario.check(address in targets and targets[address]["allowed"],
                            f"replica {number} names {address}", str(status["outbound"]))
-        scenario.say(f"adopted {[s['adopted'] for s in said.values()]}, reset "
-                     f"{[s['reset_leader'] for s in said.values()]}, the other server saw "
+        scenario.say(f"adopted {[s['adopted'] for s in statuses.values()]}, reset "
+                     f"{[s['reset_leader'] for s in statuses.values()]}, the other server saw "
                      f"{backend.connections} connections")
         group.stop()
     if kills == 0:
@@ -143,7 +143,7 @@ def is_reset(scenario):
             if number < 2:
                 group.signal_node(group.leader(), signal.SIGKILL)
                 h.wait_until(lambda: client.bad, 30, "the client is reset")
-                h.wait_until(group.are_whole, 60, "all replicas are whole")
+                h.wait_until(group.are_whole, 60, "all replicas are ready")
             client.ended = True
             client.join(60)
         twice = backend.heard_twice()
@@ -171,8 +171,8 @@ def is_refused(scenario):
                        "--outbound refuses destinations that it does not name", done.stdout)
         status, text = h.ctl(scenario, "status", group.name, "--dir", str(group.home), "-o",
                              "json")
-        told = [r["outbound"] for r in json.loads(text)["replicas"]]
-        scenario.check(status == 0 and all(o and not o[0]["allowed"] for o in told),
+        outbound = [r["outbound"] for r in json.loads(text)["replicas"]]
+        scenario.check(status == 0 and all(o and not o[0]["allowed"] for o in outbound),
                        "status reports it", text)
         log = (group.dir / f"r{group.leader()}" / "node.log").read_text()
         scenario.check(f"--outbound 127.0.0.1:{backend.port} allows it" in log,
@@ -222,11 +222,11 @@ def comes_from(scenario):
                str(later)]
     with h.Group(scenario, program, port=port):
         with socket.create_connection(("127.0.0.1", port), 30) as client, client.makefile() as f:
-            said = f.read()
+            text = f.read()
     outside.shutdown(socket.SHUT_RDWR)
     outside.close()
-    scenario.check(said == f"{first} {first} {later} {later}",
-                   "a connection comes from the port that the server bound", said)
+    scenario.check(text == f"{first} {first} {later} {later}",
+                   "a connection comes from the port that the server bound", text)
 
 
 def body(scenario):

@@ -48,7 +48,7 @@ def nginx_configuration(work, port):
 
 
 def servers(work):
-    """(name, port, command under crane-run, what a native start adds)."""
+    """Returns (name, port, command under crane-run, what a native start adds)."""
     ports = [h.free_port() for _ in range(3)]
     conf = nginx_configuration(work, ports[2])
     return [("redis-server", ports[0], h.redis_program(ports[0]), []),
@@ -63,9 +63,9 @@ def listening(pids):
     """{(protocol, address, port)} of these processes' sockets that other processes can reach."""
     found = set()
     for protocol in ("tcp", "udp"):
-        said = subprocess.run(["ss", f"-ln{protocol[0]}pH"], text=True, check=True,
-                              stdout=subprocess.PIPE).stdout
-        for line in said.splitlines():
+        output = subprocess.run(["ss", f"-ln{protocol[0]}pH"], text=True, check=True,
+                                stdout=subprocess.PIPE).stdout
+        for line in output.splitlines():
             owners = {int(pid) for pid in re.findall(r"pid=(\d+)", line)}
             if owners & set(pids):
                 address, _, port = line.split()[3].rpartition(":")
@@ -75,8 +75,8 @@ def listening(pids):
 
 def abstract_sockets(pids):
     """Names of unix sockets to which any user may connect, because no file's mode protects them."""
-    said = subprocess.run(["ss", "-lxpH"], text=True, check=True, stdout=subprocess.PIPE).stdout
-    lines = [line for line in said.splitlines()
+    output = subprocess.run(["ss", "-lxpH"], text=True, check=True, stdout=subprocess.PIPE).stdout
+    lines = [line for line in output.splitlines()
              if {int(pid) for pid in re.findall(r"pid=(\d+)", line)} & set(pids)]
     return sorted(line.split()[4] for line in lines
                   if line.split()[1] == "LISTEN" and line.split()[4].startswith("@"))
@@ -97,13 +97,13 @@ def identity(pid):
 
 
 def identities(root, name):
-    """Of the server's processes below `root`, the main one first."""
+    """Returns the identities of the server's processes below `root`, the main one first."""
     pids = [pid for pid in h.descendants([root]) if h.name_of(pid) == name]
     return [found for found in (identity(pid) for pid in sorted(pids)) if found]
 
 
 def as_stranger(look, things):
-    """[look(thing), ...] joined, computed by a user without rights."""
+    """Returns [look(thing), ...] joined, computed by a user without rights."""
     there, here = os.pipe()
     child = os.fork()
     if child == 0:
@@ -122,21 +122,22 @@ def as_stranger(look, things):
 
 
 def answered(name):
-    """[name] if an abstract socket of a container's monitor answers a request for its state."""
+    """Returns [name] if an abstract socket of a container's monitor answers a request for its
+    state."""
     get_state = struct.pack("iiP", 3, 0, 0)
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(10)
         try:
             s.connect("\0" + name[1:])
             s.sendall(get_state)
-            said = s.recv(100)   # its first word is the state, or minus an errno
-            return [name] if len(said) < 4 or struct.unpack_from("i", said)[0] >= 0 else []
+            reply = s.recv(100)   # its first word is the state, or minus an errno
+            return [name] if len(reply) < 4 or struct.unpack_from("i", reply)[0] >= 0 else []
         except ConnectionError:
             return []
 
 
 def reached(top):
-    """[(path, access)]: what this process can do with the files below, by access(2)."""
+    """Returns [(path, access)]: what this process can do with the files below, by access(2)."""
     found = []
     for directory, names, files in os.walk(top, followlinks=False):
         if os.access(directory, os.W_OK):

@@ -15,15 +15,15 @@ def ask(port, byte):
     """The answer to one byte; empty if this client's process died."""
     with socket.create_connection(("127.0.0.1", port), 30) as client:
         client.sendall(byte)
-        said = b""
+        received = b""
         while True:
             try:
                 part = client.recv(64)
             except ConnectionResetError:
-                return said
+                return received
             if not part:
-                return said
-            said += part
+                return received
+            received += part
 
 
 def overflows(scenario):
@@ -120,9 +120,9 @@ def go_server(scenario):
     port = h.free_port()
     with h.Group(scenario, [str(program), str(port)], port=port) as group:
         for i in range(5):
-            said = ask(port, b"x")
-            scenario.check(said == b"20 recovered\n", f"the Go program answers client {i}",
-                           repr(said))
+            reply = ask(port, b"x")
+            scenario.check(reply == b"20 recovered\n", f"the Go program answers client {i}",
+                           repr(reply))
         scenario.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
 
 

@@ -30,7 +30,7 @@ def samples(port):
 
 
 def look(scenario, port):
-    """(verdict's class, its text, the rest of the page) in the browser."""
+    """Returns (verdict's class, its text, the rest of the page) in the browser."""
     dom = chromium(scenario, port, "--dump-dom")
     found = re.search(r'<section id="verdict" class="(\w+)"[^>]*><b>(.*?)</b><p>(.*?)</p>', dom,
                       re.S)

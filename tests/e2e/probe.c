@@ -123,9 +123,9 @@ static uint64_t look(uint64_t wait_ns, uint64_t fault) {
   for (int i = count - 1; i >= 0; --i) {
     if (all[i].revents == 0) continue;
     attempts[i].revents = all[i].revents;
-    const int said = advance(&attempts[i]);
-    if (said == 1) return now_ns();
-    if (said == -1) drop(i);
+    const int events = advance(&attempts[i]);
+    if (events == 1) return now_ns();
+    if (events == -1) drop(i);
   }
   return 0;
 }

@@ -26,7 +26,7 @@ INSTALL_SECONDS = 400
 
 
 def blocks():
-    """(commands, lines that the document shows) in order."""
+    """Returns (commands, lines that the document shows) in order."""
     section = DOCUMENT.read_text().split(f"\n## {SECTION}\n")[1].split("\n## ")[0]
     found = []
     for kind, text in re.findall(r"^```(sh|text)\n(.*?)^```$", section, re.M | re.S):
@@ -44,8 +44,8 @@ def journal(machine):
 def type_block(scenario, machine, number):
     commands, shown = blocks()[number]
     done = machine.run("set -e\n" + commands, INSTALL_SECONDS)
-    said = done.stdout.splitlines()
-    good = done.returncode == 0 and all(line in said for line in shown)
+    lines = done.stdout.splitlines()
+    good = done.returncode == 0 and all(line in lines for line in shown)
     first = commands.splitlines()[0]
     if not scenario.check(good, f"the document's commands print what it shows: {first} ..."):
         raise h.Failure(f"status {done.returncode}:\n{done.stdout[-3000:]}{journal(machine)}")
@@ -93,8 +93,8 @@ def nodes(scenario, machine):
                    "no server survives a kill of every process of its unit",
                    f"{servers} {left}")
     whole(machine)
-    said = machine.must("journalctl -o json --output-fields=PRIORITY,MESSAGE -u 'crane@*'")
-    levels = set(re.findall(r'"PRIORITY":"(\d)"', said))
+    log = machine.must("journalctl -o json --output-fields=PRIORITY,MESSAGE -u 'crane@*'")
+    levels = set(re.findall(r'"PRIORITY":"(\d)"', log))
     scenario.check({"4", "6"} <= levels <= {"3", "4", "5", "6"},
                    "the journal has the node's levels", str(levels))
 
@@ -146,9 +146,9 @@ def crane_run(scenario, machine):
     scenario.check(machine.must(SERVERS) == servers,
                    "the next crane-run takes over the running replicas",
                    machine.run(f"journalctl -u {unit} | tail -n 20").stdout)
-    said = machine.must(f"journalctl -o cat -u {unit}")
-    scenario.check(not re.search(r"^\d{4}-\S+ crane|cannot", said, re.M),
-                   "its messages contain no time, and report no problem", said)
+    log = machine.must(f"journalctl -o cat -u {unit}")
+    scenario.check(not re.search(r"^\d{4}-\S+ crane|cannot", log, re.M),
+                   "its messages contain no time, and report no problem", log)
     machine.must(f"systemctl stop {unit}", 120)
     left = running(machine)
     scenario.check(show(machine, unit, "Result") == "success" and not left,

@@ -32,7 +32,7 @@ PATIENCE = 16  # maximum of parallel runs until one differs
 
 
 def run(out, program, mode, seed):
-    """(status, output, schedule, how many slices ended)"""
+    """Returns (status, output, schedule, how many slices ended)"""
     command = [str(out / "crane-solo"), "--hash", *mode, "--perturb", str(seed), "--",
                str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False,
@@ -44,7 +44,7 @@ def run(out, program, mode, seed):
 
 
 def serial(out, program, runs, mode=()):
-    """(an error text, or None; how many slices ended in each run)"""
+    """Returns (an error text, or None; how many slices ended in each run)"""
     first = None
     for seed in range(1, runs + 1):
         result = run(out, program, mode, seed)
@@ -57,7 +57,7 @@ def serial(out, program, runs, mode=()):
 
 
 def sliced(out, program, full):
-    """(an error text, or None; how many slices ended in a run of each kind)"""
+    """Returns (an error text, or None; how many slices ended in a run of each kind)"""
     counts = {}
     with tempfile.TemporaryDirectory() as directory:
         for kind, weights in WEIGHTS.items():
@@ -73,8 +73,8 @@ def sliced(out, program, full):
 
 
 def parallel(out, program, runs):
-    """(number of further runs, number whose output differs from the first's, number of these with
-    another schedule hash)"""
+    """Returns (number of further runs, number whose output differs from the first's, number of
+    these with another schedule hash)"""
     def once(seed):
         result = run(out, program, ["--parallel"], seed)
         if result[0] != 0:   # the suite does not count crashes as differences
@@ -90,7 +90,7 @@ def parallel(out, program, runs):
 
 
 def prove_unsliced(out, programs, options):
-    """(passed, failed)"""
+    """Returns (passed, failed)"""
     runs = -(-FULL_RUNS // len(programs)) if options.full else QUICK_SERIAL
     passed = failed = differ = others = differences = by_schedule = 0
     for program in programs:

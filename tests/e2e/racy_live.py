@@ -122,17 +122,17 @@ class Round:
     def compare_turns(self, number, log):
         """Whether the first turn that a replica reports is the one crane-diff finds in both kept
         files."""
-        told = re.search(r"between log index \d+ and (\d+).* first different turn: (\d+), .* here, "
+        turn = re.search(r"between log index \d+ and (\d+).* first different turn: (\d+), .* here, "
                          r".* on replica (\d)", log)
-        if not told:
+        if not turn:
             return
-        kept = [self.group.dir / f"r{n}" / f"diverged-{told[1]}" / f"replica-{n}.schedule"
-                for n in (number, int(told[3]))]
+        kept = [self.group.dir / f"r{n}" / f"diverged-{turn[1]}" / f"replica-{n}.schedule"
+                for n in (number, int(turn[3]))]
         h.wait_until(lambda: all(k.exists() for k in kept), 10, f"both have kept turns: {kept}")
         done = subprocess.run([str(self.scenario.out / "crane-diff"), "--schedule", "-o", "json",
                                *map(str, kept)], stdout=subprocess.PIPE, text=True, timeout=60)
         found = json.loads(done.stdout)["turn"]
-        self.turns.append((int(told[2]), found and found["number"]))
+        self.turns.append((int(turn[2]), found and found["number"]))
 
     def judge(self):
         """Judges by each replica's output and schedule in its recording."""

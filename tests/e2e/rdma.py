@@ -54,11 +54,11 @@ def incr(group):
 
 def fences(scenario, group):
     """Hosts revoke permissions in different ways, have different pages, and report both."""
-    told = json.loads(group.ctl("status", "-o", "json")[1])["replicas"]
-    got = [(r.get("device"), r.get("fence")) for r in told]
+    answer = json.loads(group.ctl("status", "-o", "json")[1])["replicas"]
+    got = [(r.get("device"), r.get("fence")) for r in answer]
     wanted = [("rxe1", "deregister"), ("rxe2", "deregister"), ("rxe3", "reset")]
     scenario.check(got == wanted, "crane-ctl status reports device and fence of each replica", got)
-    pages = [r.get("log_pages") for r in told]
+    pages = [r.get("log_pages") for r in answer]
     scenario.check(pages[1:] == ["2 MiB", "4 KiB"],
                    "crane-ctl status reports the pages of each log", pages)
     scenario.say(f"pages of the logs: {pages}")
@@ -74,26 +74,26 @@ def fences(scenario, group):
 
 
 def no_fence(scenario, group, number):
-    """Access flags, on a device that is not listed."""
+    """A node refuses access flags as the fence on a device that is not listed."""
     flags = {"fence": "flags", "fence_flags_devices": ["mlx5"]}
     group.start(number, config=group.write("flags.toml", group=flags))
-    status, said = group.wait(number), group.said(number)[group.begins[number]:]
-    scenario.say(next((line for line in said.splitlines() if "access flags" in line), said))
-    scenario.check(status == 78 and "fence_flags_devices" in said and f"rxe{number + 1}" in said and
-                   'use fence = "deregister"' in said,
+    status, log = group.wait(number), group.said(number)[group.begins[number]:]
+    scenario.say(next((line for line in log.splitlines() if "access flags" in line), log))
+    scenario.check(status == 78 and "fence_flags_devices" in log and f"rxe{number + 1}" in log and
+                   'use fence = "deregister"' in log,
                    "status 78: access flags as the fence, on a device that is not listed",
-                   f"{status}: {said}")
+                   f"{status}: {log}")
 
 
 def no_huge_pages(scenario, group, number):
-    """Required, in a process that cannot get any."""
+    """A node that requires huge pages and cannot get them ends."""
     group.prefix = lambda i: ["python3", "-c", WITHOUT_HUGE_PAGES]
     group.start(number, config=group.write("pages.toml", group={"huge_pages": "require"}))
-    status, said = group.wait(number), group.said(number)[group.begins[number]:]
-    scenario.say(next((line for line in said.splitlines() if "huge pages" in line), said))
-    scenario.check(status == 78 and "log memory is not on huge pages" in said and
-                   'use huge_pages = "auto"' in said,
-                   "status 78: huge pages are required and unavailable", f"{status}: {said}")
+    status, log = group.wait(number), group.said(number)[group.begins[number]:]
+    scenario.say(next((line for line in log.splitlines() if "huge pages" in line), log))
+    scenario.check(status == 78 and "log memory is not on huge pages" in log and
+                   'use huge_pages = "auto"' in log,
+                   "status 78: huge pages are required and unavailable", f"{status}: {log}")
 
 
 def run_benchmark(scenario, group, count):
@@ -165,9 +165,9 @@ def started_by_crane_run(scenario, hosts):
                        out=stripped(scenario))
         stack.enter_context(group)
         benchmark(scenario, group, 20000 if scenario.full else 300)
-        told = [(s["device"], s["fabric"]) for s in group.statuses().values()]
-        scenario.check(told == [(f"rxe{i + 1}", "verbs") for i in range(3)],
-                       "crane-run --hosts --fabric verbs: each replica uses its device", told)
+        devices = [(s["device"], s["fabric"]) for s in group.statuses().values()]
+        scenario.check(devices == [(f"rxe{i + 1}", "verbs") for i in range(3)],
+                       "crane-run --hosts --fabric verbs: each replica uses its device", devices)
         leader = lose_leader(scenario, group)
         rest = [i for i in range(3) if i != leader]
         group.settle(numbers=rest)

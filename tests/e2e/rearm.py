@@ -56,7 +56,7 @@ class Case:
                 stdin=subprocess.DEVNULL, stdout=printed, stderr=errors, cwd=self.work)
 
     def end(self, solo):
-        """(status, the program's output, schedule)"""
+        """Returns (status, the program's output, schedule)"""
         try:
             status = solo.wait(LIMIT)
         except subprocess.TimeoutExpired:

@@ -31,9 +31,9 @@ def all_back(group, seconds=BACK_SECONDS):
     end = max((s["last"] for s in group.statuses().values() if s), default=0)
 
     def back():
-        said = group.statuses(range(group.replicas))
+        statuses = group.statuses(range(group.replicas))
         return (group.are_whole() and len(group.live()) == group.replicas
-                and all(s and s["applied"] >= end for s in said.values()))
+                and all(s and s["applied"] >= end for s in statuses.values()))
     h.wait_until(back, seconds, f"all replicas of {group.name} are back: {group.brief()}")
 
 
@@ -84,10 +84,10 @@ def again_and_again(scenario, group, port):
             h.wait_until(lambda: group.replica(victim)["node_pid"] not in (before, None),
                          BACK_SECONDS, f"replica {victim} is restarted")
     loaded(scenario, group, port, f"{AGAIN} ends of one replica in a row", act)
-    said = group.log.read_text(errors="replace")
-    scenario.check(f"crane-ctl replica resume {victim} starts it at once" in said,
+    log = group.log.read_text(errors="replace")
+    scenario.check(f"crane-ctl replica resume {victim} starts it at once" in log,
                    "crane-run reports when it restarts it, and how to restart it at once",
-                   said[-800:])
+                   log[-800:])
     # After one more end it waits: crane-ctl reports that, and starts it.
     kill(pids_of(group, "node", [victim]))
     h.wait_until(lambda: group.replica(victim)["node_pid"] is None, 10, "its end is noticed")
@@ -148,12 +148,12 @@ def without_checkpoint(scenario):
 def logs_stay(scenario, group):
     """After a loss the logs remain, but none of the servers' data; crane-run reports where."""
     scenario.check(group.stop() == 0, "the group is stopped")
-    said = group.log.read_text()
+    log = group.log.read_text()
     kinds = {p.name for n in range(3) for p in (group.dir / f"r{n}").iterdir() if not p.is_file()}
-    scenario.check(f"its logs and checkpoints stay in {group.dir}" in said
+    scenario.check(f"its logs and checkpoints stay in {group.dir}" in log
                    and kinds <= {"checkpoints"}
                    and (group.dir / "r0/node.log").is_file(),
-                   "only its logs stay", f"{kinds}: {said[-300:]}")
+                   "only its logs stay", f"{kinds}: {log[-300:]}")
 
 
 def body(scenario):

@@ -29,9 +29,9 @@ def body(scenario):
         scenario.say(f"DEBUG DIGEST {digest} over {keys} keys")
         scenario.check(re.fullmatch(r"[0-9a-f]{40}", digest) and digest != "0" * 40 and keys > 0,
                        "the group answers DEBUG DIGEST", digest)
-        said = group.settle()
+        statuses = group.settle()
         group.check_calm()
-        scenario.check(len(said) == 3, "three replicas live", repr(group.brief()))
+        scenario.check(len(statuses) == 3, "three replicas live", repr(group.brief()))
         group.stop()
         text = scenario.check_equal(group, what="all replicas answered every request and DEBUG "
                                              "DIGEST the same")

@@ -38,8 +38,8 @@ def run(scenario, group, what, *words, status=0, says=()):
 
 
 def roles(group):
-    said = group.status(group.leader())
-    return {m["replica"]: m["member"] for m in said["members"]} if said else None
+    status = group.status(group.leader())
+    return {m["replica"]: m["member"] for m in status["members"]} if status else None
 
 
 def replace_all(scenario, group, load):
@@ -71,11 +71,11 @@ def lag(scenario, group, load, number):
 
     def is_back():
         state = group.replica(number)
-        said = group.status(number) if state["node_pid"] not in (before, None) else None
-        return said and said["server_pid"] and said["checkpoint"]["restored_at"] > 0
+        status = group.status(number) if state["node_pid"] not in (before, None) else None
+        return status and status["server_pid"] and status["checkpoint"]["restored_at"] > 0
     h.wait_until(is_back, 30, f"replica {number} recovers automatically")
-    said = group.log.read_text(errors="replace")
-    scenario.check("have left the logs of the others" in said, "crane-run reports why", said[-800:])
+    log = group.log.read_text(errors="replace")
+    scenario.check("have left the logs of the others" in log, "crane-run reports why", log[-800:])
 
 
 def drain(scenario, group, load, number):
@@ -160,7 +160,7 @@ def restore(scenario, group, load, number):
 
 
 def wrong_uses(scenario, group, name):
-    """(words, exit status, message)"""
+    """Returns (words, exit status, message)"""
     g = group.name
     spare = next(n for n in range(4) if n not in roles(group))
     member = group.leader()

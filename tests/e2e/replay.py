@@ -21,12 +21,12 @@ DATA = 4   # EntryType::kData
 
 
 def replay(scenario, record, *options):
-    """(status, its JSON output or None, text)"""
+    """Returns (status, its JSON output or None, text)"""
     done = subprocess.run([str(scenario.out / "crane-replay"), str(record), "-o", "json", *options],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300,
                           stdin=subprocess.DEVNULL, errors="replace", check=False)
-    said = json.loads(done.stdout) if done.stdout.startswith("{") else None
-    return done.returncode, said, (done.stdout + done.stderr).strip()
+    answer = json.loads(done.stdout) if done.stdout.startswith("{") else None
+    return done.returncode, answer, (done.stdout + done.stderr).strip()
 
 
 def check_equal(scenario, what, record, *options):
@@ -60,7 +60,7 @@ def crc32c(data):
 
 
 def records(data):
-    """(place, kind, number, body) of each."""
+    """Yields (place, kind, number, body) of each."""
     at = 32
     while at + 24 <= len(data):
         _, size, kind, number = struct.unpack_from("<IIQQ", data, at)
@@ -120,8 +120,8 @@ def check_refusals(scenario, record):
         del c.data[at + 30:]
         struct.pack_into("<I", c.data, 24, 0)   # its writer was killed
         c.write()
-        status, said, text = replay(scenario, c.place)
-        scenario.check(status == ENDS_EARLY and said["last"] == number - 1,
+        status, result, text = replay(scenario, c.place)
+        scenario.check(status == ENDS_EARLY and result["last"] == number - 1,
                        "a history that was cut off is equal up to its end", f"{status}: {text}")
         status, _, text = replay(scenario, c.place, "--to", str(number - 1))
         scenario.check(status == EQUAL, "it is equal up to one of its entries", f"{status}: {text}")
@@ -160,8 +160,8 @@ def check_changes(scenario, record, old, new):
         c.data[at + 24 + offset:at + 24 + offset + len(old)] = new
         sealed(c.data, at)
         c.write()
-        status, said, text = replay(scenario, c.place)
-        index = said["difference"]["index"] if said and said["difference"] else 0
+        status, result, text = replay(scenario, c.place)
+        index = result["difference"]["index"] if result and result["difference"] else 0
         scenario.check(status == DIFFERENT and number <= index <= number + 2,
                        f"a changed input, entry {number}, causes a difference after it",
                        f"{status}: {text}")
@@ -170,9 +170,9 @@ def check_changes(scenario, record, old, new):
         c.data[at + 24 + 3] ^= 1
         sealed(c.data, at)
         c.write()
-        status, said, text = replay(scenario, c.place)
-        scenario.check(status == DIFFERENT and f"connection {conn} " in said["difference"]["text"]
-                       and "byte" in said["difference"]["text"],
+        status, result, text = replay(scenario, c.place)
+        scenario.check(status == DIFFERENT and f"connection {conn} " in result["difference"]["text"]
+                       and "byte" in result["difference"]["text"],
                        f"a changed output of connection {conn} is named", f"{status}: {text}")
 
 
@@ -302,12 +302,12 @@ def check_tools(scenario, record):
         commands = scenario.work / "commands.gdb"
         commands.write_text("set pagination off\nset breakpoint pending on\nset confirm off\n"
                             "tbreak epoll_create1\ncontinue\nbt 4\ncontinue\n")
-        status, said, text = replay(scenario, record, "--gdb-commands", str(commands))
+        status, result, text = replay(scenario, record, "--gdb-commands", str(commands))
         stopped = re.search(r"Temporary breakpoint 1\S*, (0x\w+ in )?epoll_create1 \(", text)
         scenario.check(stopped and "SIGINT" in text,
                        "gdb stops the server at the breakpoint, and at the history's end", text)
         scenario.check('"verdict": "equal"' in text and status == EQUAL,
-                       "a debugged server does the same", f"{status}: {said}")
+                       "a debugged server does the same", f"{status}: {result}")
     else:
         scenario.say("no gdb on this machine")
     if shutil.which("perf"):
@@ -373,9 +373,9 @@ def planted_race(scenario):
         group.stop()
     for tool, names in (("helgrind", {"planted"}), ("memcheck", set())):
         log = scenario.work / f"{tool}.log"
-        status, said, text = replay(scenario, group.record, "--valgrind", tool, "--log", str(log))
+        status, result, text = replay(scenario, group.record, "--valgrind", tool, "--log", str(log))
         found = set(re.findall(r'inside data symbol "(\w+)"', log.read_text()))
-        scenario.check(found == names and bool(said and said["reports"]) == bool(names),
+        scenario.check(found == names and bool(result and result["reports"]) == bool(names),
                        f"{tool} finds {', '.join(names) or 'nothing'}, and nothing else",
                        f"{found}: {text}\n{log.read_text()[-2000:]}")
         scenario.check(status == EQUAL, f"in {tool} the server does the same",

@@ -63,7 +63,7 @@ def server_pids(group):
 
 
 class SmallMemory(h.Group):
-    """In a new mount namespace, where /dev/shm has this many megabytes."""
+    """A group in a new mount namespace, where /dev/shm has this many megabytes."""
 
     def __init__(self, scenario, program, megabytes, **more):
         super().__init__(scenario, program, **more)
@@ -83,12 +83,12 @@ def refused(scenario):
         group = SmallMemory(scenario, ["/bin/sleep", "60"], 300, options=words)
         done = subprocess.run(group.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, timeout=60, cwd="/")
-        said = done.stdout
-        scenario.check(done.returncode == NO_ROOM and "/dev/shm" in said and "300 MiB free" in said
-                       and "576 MiB needed" in said and "remount,size=" in said
-                       and "--ring-mb" in said and not group.dir.exists(),
+        text = done.stdout
+        scenario.check(done.returncode == NO_ROOM and "/dev/shm" in text and "300 MiB free" in text
+                       and "576 MiB needed" in text and "remount,size=" in text
+                       and "--ring-mb" in text and not group.dir.exists(),
                        " ".join(["300 MB of shared memory are too little:", *words,
-                                 f"status {done.returncode}"]), said)
+                                 f"status {done.returncode}"]), text)
 
 
 def waits(scenario, group, directory, left, what, rounds):

@@ -19,9 +19,9 @@ NOT_OURS = {"posix/pty_script_records_a_command"}
 
 
 def version_of(scenario):
-    said = subprocess.run([str(scenario.out / "crane-run"), "--version"], text=True, check=True,
-                          stdout=subprocess.PIPE).stdout
-    return int(re.search(r"\bschedule (\d+),", said)[1])
+    output = subprocess.run([str(scenario.out / "crane-run"), "--version"], text=True, check=True,
+                            stdout=subprocess.PIPE).stdout
+    return int(re.search(r"\bschedule (\d+),", output)[1])
 
 
 def hash_of(scenario, name):
@@ -46,7 +46,7 @@ def hashes_of(scenario, names):
 
 
 def recorded():
-    """(version, {program: "<turns> <hash>"})"""
+    """Returns (version, {program: "<turns> <hash>"})"""
     lines = RECORD.read_text().splitlines()
     rows = (line.split(" ", 1) for line in lines[1:] if line)
     return int(lines[0].removeprefix("schedule version ")), dict(rows)

@@ -7,7 +7,7 @@ import _matrix as m
 import _web
 
 SCRIPT = """#!/bin/sh
-# What a script sees of itself and of its server.
+# Prints the environment that a script sees.
 echo "Content-Type: text/plain"
 echo
 echo "pid $$ of $PPID at $(date +%s.%N)"

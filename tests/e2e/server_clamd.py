@@ -177,10 +177,10 @@ class Clamd(m.Server):
                 client.sendall(b"zINSTREAM\0" + struct.pack(">I", len(body)) + body + bytes(4))
             verdicts = {}
             file = client.makefile("rb")
-            said = b""
+            received = b""
             while len(verdicts) < len(infected):
-                said += file.read1(4096) or b"?: the connection ended\0"
-                *whole, said = said.split(b"\0")
+                received += file.read1(4096) or b"?: the connection ended\0"
+                *whole, received = received.split(b"\0")
                 verdicts.update(line.decode().split(": ", 1) for line in whole)
             client.sendall(b"zEND\0")
         wanted = {str(i + 1): "stream: Crane.Body.UNOFFICIAL FOUND" if bad else "stream: OK"

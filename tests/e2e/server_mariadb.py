@@ -79,13 +79,13 @@ class Mariadb(m.Server):
     def transactions(self, test, requests):
         """Any error except a deadlock (1213) ends sysbench; after a deadlock it restarts the
         transaction."""
-        said = self.sysbench(test, "run", f"--threads={m.CLIENTS}", f"--events={requests}",
-                             "--time=0", "--histogram=on")
-        done = re.search(r"transactions: +(\d+) +\(([\d.]+) per sec", said)
+        output = self.sysbench(test, "run", f"--threads={m.CLIENTS}", f"--events={requests}",
+                               "--time=0", "--histogram=on")
+        done = re.search(r"transactions: +(\d+) +\(([\d.]+) per sec", output)
         if not done or int(done[1]) != requests:
-            raise h.Failure(f"sysbench {test}: {said[-1500:]}")
+            raise h.Failure(f"sysbench {test}: {output[-1500:]}")
         took = []   # by buckets of its histogram
-        for bucket, count in re.findall(r"^ *([\d.]+) \|\**\s+(\d+)$", said, re.M):
+        for bucket, count in re.findall(r"^ *([\d.]+) \|\**\s+(\d+)$", output, re.M):
             took += [float(bucket)] * int(count)
         return (test, float(done[2]), took[len(took) // 2], took[len(took) * 99 // 100])
 

@@ -63,7 +63,7 @@ def work(port, number, count, timer):
 
 
 def percentiles(text, wanted):
-    """In ms, from memcaslap's histogram: the count at k is of 2^(k-1) to 2^k microseconds."""
+    """Returns ms from memcaslap's histogram, whose count k is for 2^(k-1) to 2^k microseconds."""
     rows = re.findall(r"^ +(\d+):((?: +\d+)+)$", text[text.index("Total Statistics"):], re.M)
     counts = [(int(first) + i, int(count)) for first, numbers in rows
               for i, count in enumerate(numbers.split())]

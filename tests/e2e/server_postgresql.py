@@ -95,25 +95,25 @@ class Postgres(m.Server):
         return requests + SELECTS * requests + self.fewer(requests)
 
     def fewer(self, requests):
-        """For new connections; pgbench needs at least one for each client."""
+        """Returns the number of new connections; pgbench needs at least one for each client."""
         return max(requests // 4, m.CLIENTS)
 
     def transactions(self, what, requests, *words):
         logs = self.work / "transactions"
         logs.mkdir(exist_ok=True)
         share = requests // m.CLIENTS
-        said = self.bench("-c", m.CLIENTS, "-j", "1", "-t", share, "-n", "--random-seed=7", "-l",
-                          f"--log-prefix={logs}/log", *words)
-        done = re.search(r"actually processed: (\d+)/(\d+)", said)
-        failed = re.search(r"failed transactions: (\d+)", said)
+        output = self.bench("-c", m.CLIENTS, "-j", "1", "-t", share, "-n", "--random-seed=7", "-l",
+                            f"--log-prefix={logs}/log", *words)
+        done = re.search(r"actually processed: (\d+)/(\d+)", output)
+        failed = re.search(r"failed transactions: (\d+)", output)
         if not done or done[1] != done[2] or not failed or failed[1] != "0":
-            raise h.Failure(f"pgbench {what}: {said[-1500:]}")
+            raise h.Failure(f"pgbench {what}: {output[-1500:]}")
         took = []
         for log in logs.iterdir():
             took += [int(line.split()[2]) / 1000 for line in log.read_text().splitlines()]
         h.shutil.rmtree(logs)
         took.sort()
-        rate = re.search(r"^tps = ([\d.]+)", said, re.M)
+        rate = re.search(r"^tps = ([\d.]+)", output, re.M)
         return (what, float(rate[1]), took[len(took) // 2], took[len(took) * 99 // 100])
 
     def state(self):

@@ -57,15 +57,15 @@ class Apache(_apache.Apache):
     def state(self):
         """A session that is resumed by its ticket: all replicas have the same key."""
         saved = self.work / "session"
-        said = []
+        results = []
         for option in ("-sess_out", "-sess_in"):
             done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{self.port}",
                                    "-tls1_2", option, str(saved)], input=b"", timeout=60,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            said.append(re.search(r"^(New|Reused), ", done.stdout.decode(), re.M)[1])
-        if said != ["New", "Reused"]:
-            raise h.Failure(f"{self.name}: the session was not resumed: {said}")
-        return f"session tickets: {', '.join(said)}"
+            results.append(re.search(r"^(New|Reused), ", done.stdout.decode(), re.M)[1])
+        if results != ["New", "Reused"]:
+            raise h.Failure(f"{self.name}: the session was not resumed: {results}")
+        return f"session tickets: {', '.join(results)}"
 
 
 class Redis(m.Server):

@@ -102,10 +102,10 @@ def counts(scenario, group):
 
 def members_agree(scenario, group):
     group.settle()
-    told = json.loads(ctl(scenario, group, "member", "list", group.name, "-o", "json")[1])
+    answer = json.loads(ctl(scenario, group, "member", "list", group.name, "-o", "json")[1])
     applied = [group.status(n)["applied"] for n in range(3)]
-    scenario.check([m["applied"] for m in told["members"]] == applied,
-                   "member list has the indexes of status", f"{told['members']} {applied}")
+    scenario.check([m["applied"] for m in answer["members"]] == applied,
+                   "member list has the indexes of status", f"{answer['members']} {applied}")
 
 
 def transfers(scenario, group):
@@ -125,13 +125,13 @@ def transfers(scenario, group):
 def transfers_to_a_late_one(scenario, group):
     """The replica is stopped when it is to lead, so that another one leads, which gets the request
     again."""
-    h.wait_until(group.are_whole, 30, "all replicas are whole")
+    h.wait_until(group.are_whole, 30, "all replicas are ready")
     group.settle()
     before = group.leader()
     to = (before + 1) % 3
     view = group.status(before)["view"]
-    told = []
-    asking = threading.Thread(target=lambda: told.extend(
+    results = []
+    asking = threading.Thread(target=lambda: results.extend(
         ctl(scenario, group, "leader", "transfer", group.name, "--to", str(to))))
     group.signal_node(to, signal.SIGSTOP)
     asking.start()
@@ -140,18 +140,18 @@ def transfers_to_a_late_one(scenario, group):
                              for s in group.statuses(others).values()), 20, "another one leads")
     group.signal_node(to, signal.SIGCONT)
     asking.join(60)
-    scenario.check(told and told[0] == 0 and group.status(to)["role"] == "leader",
-                   "a replica that was late leads in the end", repr(told))
+    scenario.check(results and results[0] == 0 and group.status(to)["role"] == "leader",
+                   "a replica that was late leads in the end", repr(results))
 
 
 def may_lose(scenario, group):
     wait_for(scenario, group, WELL)
-    told, text = wait_for(scenario, group, WELL)
-    scenario.check(told["may_lose"] == 1 and "3 of 3, fault tolerant" in text,
+    answer, text = wait_for(scenario, group, WELL)
+    scenario.check(answer["may_lose"] == 1 and "3 of 3, fault tolerant" in text,
                    "the group can lose a replica", text)
-    status, said = ctl(scenario, group, "replica", "drain", str((group.leader() + 1) % 3),
-                       group.name)
-    scenario.check(status == 0, "one replica is drained", said)
+    status, output = ctl(scenario, group, "replica", "drain", str((group.leader() + 1) % 3),
+                         group.name)
+    scenario.check(status == 0, "one replica is drained", output)
     h.wait_until(lambda: summary(scenario, group)[1]["may_lose"] == 0, 30,
                  "the group can lose no replica")
     text = ctl(scenario, group, "status", group.name)[1]
@@ -176,8 +176,8 @@ class Worker(h.Group):
 
 def worker(scenario):
     with Worker(scenario, [sys.executable, "-c", WORKER], container=False) as group:
-        told, text = wait_for(scenario, group, WELL)
-        scenario.check(told["may_lose"] == 1 and "serving, 3 of 3" in text,
+        answer, text = wait_for(scenario, group, WELL)
+        scenario.check(answer["may_lose"] == 1 and "serving, 3 of 3" in text,
                        "a worker that listens nowhere serves", text)
 
 

@@ -95,12 +95,12 @@ def overrun(group):
 
 def is_back(group, number):
     """It runs, from a checkpoint, has caught up, and votes."""
-    said = group.status(number) if group.alive(number) else None
-    if not said or said["server_pid"] is None or said["checkpoint"]["restored_at"] == 0:
+    status = group.status(number) if group.alive(number) else None
+    if not status or status["server_pid"] is None or status["checkpoint"]["restored_at"] == 0:
         return False
     leader = group.status(group.leader())
     roles = {m["replica"]: m["member"] for m in leader["members"]} if leader else {}
-    return roles.get(number) == "voter" and said["applied"] + 1000 >= leader["commit"]
+    return roles.get(number) == "voter" and status["applied"] + 1000 >= leader["commit"]
 
 
 def recovers(scenario, group, number, what):
@@ -111,7 +111,7 @@ def recovers(scenario, group, number, what):
 
 
 def fetched(said):
-    """(entry, replica, megabytes, milliseconds) of each checkpoint that a node reports as
+    """Returns (entry, replica, megabytes, milliseconds) of each checkpoint that a node reports as
     fetched."""
     return [(int(e), int(r), float(m), int(t)) for e, r, m, t in re.findall(
         r"fetched the checkpoint at entry (\d+) from replica (\d+): ([\d.]+) MB in (\d+) ms",
@@ -211,9 +211,9 @@ def far_behind(scenario, group, clients):
     os.kill(node.pid, signal.SIGCONT)
     h.wait_until(lambda: "this replica begins again" in group.said(lost)[before:], 60,
                  "it restarts automatically")
-    said = group.said(lost)[before:]
-    scenario.check("have left the logs of the others" in said and len(fetched(said)) == 1,
-                   "far behind: it fetches one while it runs, and restarts", said[-2000:])
+    log = group.said(lost)[before:]
+    scenario.check("have left the logs of the others" in log and len(fetched(log)) == 1,
+                   "far behind: it fetches one while it runs, and restarts", log[-2000:])
     recovers(scenario, group, lost, "far behind")
     leads(scenario, group, lost, clients, "far behind")
 
@@ -232,7 +232,8 @@ def nobody_has_any(scenario, group, clients):
                        for i in group.live()), "no checkpoint anywhere: the leader had one taken",
                    repr({i: group.said(i)[-800:] for i in group.live()}))
     scenario.check("as a replica that lost its memory" in group.said(lost),
-                   "nobody has any: it does not take itself for new", group.said(lost)[-2000:])
+                   "no replica has a checkpoint: it does not begin as a new one",
+                   group.said(lost)[-2000:])
     served(clients)
 
 

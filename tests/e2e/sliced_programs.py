@@ -57,7 +57,7 @@ TOO_LONG = {"cond_waiter_is_not_starved", "file_rules", "io_pipe", "io_sendfile"
 
 
 def run(command):
-    """(status or None, output, errors); all processes are gone afterwards."""
+    """Returns (status or None, output, errors); all processes are gone afterwards."""
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=ROOT,
                                    stdin=subprocess.DEVNULL, text=True, errors="replace",
@@ -72,7 +72,7 @@ def run(command):
 
 
 def programs(out, names):
-    """(source, program)"""
+    """Yields (source, program)"""
     for folder in (".", "traps", "posix"):
         for source in sorted((ROOT / "tests/interpose" / folder).glob("*.c*")):
             is_one = source.suffix in (".c", ".cc") and not source.name.startswith("crane_")
@@ -81,7 +81,7 @@ def programs(out, names):
 
 
 def wanted_of(source, solo, tail):
-    """(status, output or None) without slices"""
+    """Returns (status, output or None) without slices"""
     expect = source.with_suffix(".expect")
     status = int(steering.words_of(source).get("exit", "0"))
     if source.stem in ANY_OUTPUT:
@@ -90,7 +90,7 @@ def wanted_of(source, solo, tail):
 
 
 def examine(out, source, program, kind):
-    """(an error text or "", how many slices ended)"""
+    """Returns (an error text or "", how many slices ended)"""
     say = steering.words_of(source)
     solo = [str(out / "crane-solo"), "--hash", *shlex.split(say.get("solo", ""))]
     tail = [str(program), *shlex.split(say.get("args", ""))]

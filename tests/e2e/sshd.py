@@ -50,7 +50,7 @@ def log_in(scenario, port, client):
 
 
 def log_in_at_terminal(scenario, port, client):
-    """The same at a pseudo-terminal: its name and modes, and a line that is edited while it
+    """Logs in at a pseudo-terminal: its name and modes, and a line that is edited while it
     arrives."""
     done = ssh(scenario, port, ["-tt"], "tty; stty -a; read line; echo \"it was: $line\"",
                f"type {client}x\x7f\n")
@@ -62,8 +62,8 @@ def log_in_at_terminal(scenario, port, client):
 def log_in_many(scenario, port, clients):
     """The errors of all logins."""
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        said = list(pool.map(lambda c: log_in(scenario, port, c), clients))
-    return [text for good, text in said if not good]
+        results = list(pool.map(lambda c: log_in(scenario, port, c), clients))
+    return [text for good, text in results if not good]
 
 
 def body(scenario):

@@ -162,8 +162,8 @@ class Storm:
     def survivable(self, losses):
         """The status output that called this many losses survivable."""
         def says():
-            said = self.poller.last(self.done[-1].at + NOTICED_SECONDS if self.done else 0)
-            return said if said and said.serving and said.may_lose >= max(losses, 1) else None
+            last = self.poller.last(self.done[-1].at + NOTICED_SECONDS if self.done else 0)
+            return last if last and last.serving and last.may_lose >= max(losses, 1) else None
         try:
             said = h.wait_until(says, PATIENCE, f"status reports that {self.group.name} can lose a "
                                                 "replica again")
@@ -174,19 +174,19 @@ class Storm:
         return said
 
     def last_words(self):
-        said = self.poller.last()
-        return said.text if said else "no status output"
+        last = self.poller.last()
+        return last.text if last else "no status output"
 
     def one(self, kind):
         """The next fault, of this kind."""
         early, pause = self.random.random() < self.early, self.random.uniform(0, EARLY_SECONDS)
         if early and self.done:
             time.sleep(pause)   # no condition: the moment is the fault
-            said = self.poller.last(self.done[-1].at + NOTICED_SECONDS)
+            last = self.poller.last(self.done[-1].at + NOTICED_SECONDS)
         else:
-            said = self.survivable(1)  # two at once wait for status, too, and are not survivable
-        good = bool(said and said.serving and said.may_lose >= kind.losses)
-        fault = v.Fault(kind.name, "", time.monotonic(), good, said.text if said else "unknown")
+            last = self.survivable(1)  # two at once wait for status, too, and are not survivable
+        good = bool(last and last.serving and last.may_lose >= kind.losses)
+        fault = v.Fault(kind.name, "", time.monotonic(), good, last.text if last else "unknown")
         self.done.append(fault)
         fault.what = kind.strike()
         if state := self.group.state():
@@ -276,10 +276,10 @@ def equal(scenario, storm):
     group, name = storm.group, storm.server.name
     problems = storm.crowd.verify() + getattr(storm.server, "verify", list)()
     scenario.check(not problems, f"{name}: the server has all acknowledged data", told(problems))
-    said = group.settle(60)
-    alarms = [s["verified"]["alarm"] for s in said.values() if s["verified"]["alarm"]]
-    scenario.check(len(said) == 3 and not alarms, f"{name}: three of three, equal, no alarm",
-                   f"{sorted(said)}: {alarms}")
+    statuses = group.settle(60)
+    alarms = [s["verified"]["alarm"] for s in statuses.values() if s["verified"]["alarm"]]
+    scenario.check(len(statuses) == 3 and not alarms, f"{name}: three of three, equal, no alarm",
+                   f"{sorted(statuses)}: {alarms}")
     found = troubles(group)
     scenario.check(not found, f"{name}: no replica ever differed", told(found))
 

@@ -48,10 +48,10 @@ def at_start(scenario, taken):
         scenario.check(False, "a group whose port is taken does not start")
     except h.Failure:
         status = group.process.wait(30)
-        said = h.tail(group.log)
+        log = h.tail(group.log)
         scenario.check(status == PORT_TAKEN, f"at the start: status {PORT_TAKEN}", str(status))
-        scenario.check(f"cannot listen on port: {taken}" in said or f"port {taken}" in said,
-                       "crane-run names the port", said)
+        scenario.check(f"cannot listen on port: {taken}" in log or f"port {taken}" in log,
+                       "crane-run names the port", log)
     finally:
         group.kill_all()
 
@@ -121,8 +121,8 @@ def one_of_two(scenario, taken):
     with h.Group(scenario, ["nginx", "-c", str(conf)], port=port) as group:
         scenario.check(h.http(port, b"GET / HTTP/1.0\r\n\r\n").endswith(b"served"),
                        "one of two ports is taken: the other serves")
-        said = group.log.read_text().count(f"cannot listen on port: {taken}")
-        scenario.check(said == 1, "the taken port is reported once", h.tail(group.log))
+        times = group.log.read_text().count(f"cannot listen on port: {taken}")
+        scenario.check(times == 1, "the taken port is reported once", h.tail(group.log))
 
 
 def not_published(scenario, taken):

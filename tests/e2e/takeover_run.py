@@ -100,9 +100,9 @@ def one_left(scenario, group, port, who):
     scenario.check("unsupervised" in text and " ".join(group.program[:2]) in text
                    and "refused" not in text,
                    f"{what}: it names the command, and reports no refusal", text)
-    said = json.loads(control(group, "status", group.name, "-o", "json")[1])
-    scenario.check(said["no_quorum"] == why and said["supervised"] is False,
-                   f"{what}: the JSON reports it, too", said)
+    answer = json.loads(control(group, "status", group.name, "-o", "json")[1])
+    scenario.check(answer["no_quorum"] == why and answer["supervised"] is False,
+                   f"{what}: the JSON reports it, too", answer)
     client.send("INCR", "one left")
     start_again(group)
     scenario.check(client.answer() == before + 1,

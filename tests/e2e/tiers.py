@@ -36,7 +36,7 @@ finally:
 
 
 def asked(port):
-    """(number, what the server saw at its start), or None."""
+    """Returns (number, what the server saw at its start), or None."""
     with contextlib.suppress(OSError, ValueError):
         return json.loads(h.http(port, b"?", 10))
     return None
@@ -225,10 +225,10 @@ def die_in_a_restart(group, number, place):
     asking.join(60)
 
     def back():
-        state, said = group.replica(number), group.statuses()
-        return state["node_pid"] not in (before, None) and said.get(number) \
-            and said[number]["server_pid"] \
-            and said[number]["applied"] >= max(s["commit"] for s in said.values() if s)
+        state, statuses = group.replica(number), group.statuses()
+        return state["node_pid"] not in (before, None) and statuses.get(number) \
+            and statuses[number]["server_pid"] \
+            and statuses[number]["applied"] >= max(s["commit"] for s in statuses.values() if s)
     h.wait_until(back, 60, f"{place}: replica {number} is back")
 
 

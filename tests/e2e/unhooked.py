@@ -55,9 +55,9 @@ def named(scenario):
     with h.Group(scenario, program(scenario, port), port=port, record=True,
                  options=["--perturb", "3"]) as group:
         for i in range(5):
-            said = ask(port, [b"one\n", b"three\n"])
-            scenario.check(said == ["ring: no\n", "4\n", "6\n"], f"answers of client {i}",
-                           repr(said))
+            reply = ask(port, [b"one\n", b"three\n"])
+            scenario.check(reply == ["ring: no\n", "4\n", "6\n"], f"answers of client {i}",
+                           repr(reply))
         group.settle()
         for n, status in group.statuses().items():
             calls = {u["call"]: u["outcome"] for u in status["unhooked"]

@@ -57,9 +57,9 @@ def nodes(scenario):
         scenario.check(True,
                        "each node reports that it is ready, what it does, and that it is alive")
         server = group.status(leader)["server_pid"]
-        told = pathlib.Path(f"/proc/{server}/environ").read_bytes()
-        scenario.check(b"NOTIFY_SOCKET" not in told and b"WATCHDOG" not in told,
-                       "the server is not a service", str(told))
+        variables = pathlib.Path(f"/proc/{server}/environ").read_bytes()
+        scenario.check(b"NOTIFY_SOCKET" not in variables and b"WATCHDOG" not in variables,
+                       "the server is not a service", str(variables))
         group.nodes[leader].send_signal(signal.SIGTERM)
         managers[leader].waits_for("STOPPING=1")
         h.wait_until(lambda: group.leader() != leader, 30, "another replica leads")
@@ -79,8 +79,8 @@ def crane_run(scenario):
             manager.waits_for("STATUS=", "2 of 3 replicas run")
             h.wait_until(group.are_whole, 60, "the replica that was killed is back")
             server = group.replica(group.leader())["server_pid"]
-            told = pathlib.Path(f"/proc/{server}/environ").read_bytes()
-            scenario.check(b"NOTIFY_SOCKET" not in told, "crane-run's server is not a service")
+            variables = pathlib.Path(f"/proc/{server}/environ").read_bytes()
+            scenario.check(b"NOTIFY_SOCKET" not in variables, "crane-run's server is not a service")
             group.stop()
             manager.waits_for("STOPPING=1")
         scenario.check(manager.words().count("READY=1") == 1,
@@ -102,8 +102,8 @@ def well_formed(scenario):
         unit.write_text((place / "lib/systemd/system" / template).read_text())
         done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], timeout=60,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        said = [line for line in done.stdout.splitlines() if "shop" in line]
-        scenario.check(done.returncode == 0 and not said, f"systemd accepts {template}",
+        lines = [line for line in done.stdout.splitlines() if "shop" in line]
+        scenario.check(done.returncode == 0 and not lines, f"systemd accepts {template}",
                        done.stdout)
 
 

@@ -118,7 +118,7 @@ def passes_on(scenario, faults):
                          what)
         go_on("requests are forwarded")
         for fault in range(faults):
-            h.wait_until(group.are_whole, 60, "all replicas are whole")
+            h.wait_until(group.are_whole, 60, "all replicas are ready")
             FAULTS[fault % len(FAULTS)](scenario, group)
             go_on("requests are forwarded after a change of the leader")
         for client in clients:
@@ -135,7 +135,7 @@ def passes_on(scenario, faults):
                        "each client lost at most one request at a change", f"{changes}: {lost}")
         twice = backend.heard_twice()
         scenario.check(not twice, "the other server got no request twice", str(twice[:10]))
-        h.wait_until(group.are_whole, 60, "all replicas are whole at the end")
+        h.wait_until(group.are_whole, 60, "all replicas are ready at the end")
         said = group.settle()
         for number, status in said.items():
             told = {o["address"] for o in status["outbound"]}
@@ -195,7 +195,7 @@ def reads_fifo(scenario):
     with h.Group(scenario, ["python3", str(reader), str(port)], port=port,
                  options=["--bind", f"{place}:{SEEN}:ro"]) as group:
         for number in range(3):
-            h.wait_until(group.are_whole, 60, "all replicas are whole")
+            h.wait_until(group.are_whole, 60, "all replicas are ready")
             secret = f"secret {number} " * (1 + 2000 * number)
             writer = threading.Thread(target=write, args=(fifo, secret), daemon=True)
             writer.start()
@@ -207,11 +207,11 @@ def reads_fifo(scenario):
                 kill_node(scenario, group)
         got = ask(port, f"{SEEN}/none")
         scenario.check(got == f"errno {errno.ENOENT}", f"a missing FIFO: {got}")
-        h.wait_until(group.are_whole, 60, "all replicas are whole")
-        said = h.at_rest(group)
-        scenario.check(len({s["outputs_digest"] for s in said.values()}) == 1 and
-                       not any(s["verified"]["alarm"] for s in said.values()),
-                       "the replicas are equal", str(said)[:1000])
+        h.wait_until(group.are_whole, 60, "all replicas are ready")
+        statuses = h.at_rest(group)
+        scenario.check(len({s["outputs_digest"] for s in statuses.values()}) == 1 and
+                       not any(s["verified"]["alarm"] for s in statuses.values()),
+                       "the replicas are equal", str(statuses)[:1000])
         group.stop()
 
 

@@ -37,8 +37,8 @@ def run(scenario, group, what, *words, status=0, says=()):
 
 def builds(group):
     """{replica: (commit, digest of its server's libcrane.so)}"""
-    said = {n: s["build"] for n, s in group.statuses().items() if s}
-    return {n: (one["commit"], one["libcrane"]) for n, one in said.items()}
+    found = {n: s["build"] for n, s in group.statuses().items() if s}
+    return {n: (one["commit"], one["libcrane"]) for n, one in found.items()}
 
 
 def roll(scenario, group, load, commit):
@@ -280,16 +280,16 @@ def leader_lost(scenario):
     with h.Group(scenario, ["redis-server", first], port=port) as group:
         with h.Load(port, timeout=20) as load:
             leader = group.leader()
-            said = []
+            results = []
             words = ["upgrade", group.name, "--yes", "--seconds", "4", "--", "/bin/sleep", "1000"]
-            asking = threading.Thread(target=lambda: said.append(control(group, *words)))
+            asking = threading.Thread(target=lambda: results.append(control(group, *words)))
             asking.start()
             h.wait_until(lambda: (group.status(leader) or {}).get("upgrade", {}).get("state")
                          == "trial", 60, "the new server is on trial")
             group.signal_node(leader, signal.SIGKILL)
             asking.join(120)
-            scenario.check(said and said[0][0] == 8 and "did not listen" in said[0][1],
-                           "leader lost on trial: rolled back", repr(said))
+            scenario.check(results and results[0][0] == 8 and "did not listen" in results[0][1],
+                           "leader lost on trial: rolled back", repr(results))
             load.progress()
             h.wait_until(lambda: len(group.live()) == 3 and group.are_whole(), 60,
                          "the killed replica is back")

@@ -64,16 +64,16 @@ class Watcher(threading.Thread):
 
     def look(self):
         began, waits = time.monotonic(), self.client.asked_at
-        said = self.group.verdict()[1]
+        answer = self.group.verdict()[1]
         self.polls += 1
-        text = said["verdict"]["text"]
+        text = answer["verdict"]["text"]
         if not self.texts or self.texts[-1] != text:
             self.texts.append(text)
         # The same request waited before the status call and after its answer.
         waited = waits is not None and began - waits > WAITS and self.client.asked_at == waits
         # At the end of an outage the verdict may be slightly earlier than the answer; at the next
         # look the same request has been answered.
-        contradicts = waits if waited and said["verdict"]["serving"] else None
+        contradicts = waits if waited and answer["verdict"]["serving"] else None
         if contradicts is not None and contradicts == self.doubted:
             self.lies.append(f"{text}: the client had waited {began - waits:.2f} s")
         self.doubted = contradicts

@@ -102,7 +102,7 @@ def branch_counter(uses):
 
 
 def without_root(uses):
-    """As an unprivileged user, with the programs copied to where that user may read them."""
+    """Runs wrong uses as an unprivileged user, with copies of the programs that it may read."""
     there = uses.scenario.work / "bin"
     there.mkdir()
     for name in ("crane-run", "crane-node", "libcrane.so"):
@@ -144,8 +144,8 @@ def command_lines(scenario):
         for word, wanted in (("--version", 0), ("--no-such-option", 100)):
             done = subprocess.run([scenario.out / name, word], stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT)
-            told = wanted != 0 or done.stdout.startswith("Crane ")
-            scenario.check(done.returncode == wanted and told, f"{name} {word}: status {wanted}",
+            fine = wanted != 0 or done.stdout.startswith("Crane ")
+            scenario.check(done.returncode == wanted and fine, f"{name} {word}: status {wanted}",
                            f"{done.returncode}: {done.stdout[-300:]}")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of eval share: where it lies, and a main program that ends with its totals."""
+"""Shared by the tests of eval: the path of eval, and a main program that ends with its totals."""
 import pathlib
 import sys
 import unittest

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a native server needs is made, and what was made is removed (eval/measure/ground.py)."""
+"""A native server's needs are created, and only these are removed (eval/measure/ground.py)."""
 import pathlib
 import tempfile
 import unittest

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What more processors would give, of terms that were made up here
+"""The gain from more processors, computed from invented terms
 (eval/papers/growth_model.py)."""
 import unittest
 

@@ -105,10 +105,10 @@ class Table(unittest.TestCase):
 
     def test_points_are_ordered_by_threads_clients_and_configuration(self):
         rows = [row("parallel, n=3", 4), row("native", 16), row("native", 4), row("native", 4, 4)]
-        told = [(threads, clients, label)
-                for _, label, threads, clients, *_ in growth.medians(rows)]
-        self.assertEqual(told, [(4, 4, "native"), (4, 16, "native"), (4, 16, "parallel, n=3"),
-                                (16, 16, "native")])
+        points = [(threads, clients, label)
+                  for _, label, threads, clients, *_ in growth.medians(rows)]
+        self.assertEqual(points, [(4, 4, "native"), (4, 16, "native"), (4, 16, "parallel, n=3"),
+                                  (16, 16, "native")])
 
     def test_the_text_says_what_is_computed_and_what_is_missing(self):
         rows = [row("native"), row(turns=40, node_us=10.0, server_wakeups=2.0, inside_share=0.25)]

@@ -91,7 +91,7 @@ class Curve(unittest.TestCase):
 
 
 class Rates(unittest.TestCase):
-    """What latency-load is asked for, of a server whose maximum is 8000/s natively, 3000/s here."""
+    """latency-load's options for a server whose maximum is 8000/s natively and 3000/s here."""
 
     def asked(self, label, native):
         rates, peaks = [], {"native": 8000.0, "n=1": 3000.0}
@@ -139,8 +139,8 @@ class Rates(unittest.TestCase):
             latency.ask(place, mock.Mock(port=7), "redis", 2500.0, OPTIONS, 10.0)
         words = called.call_args.args[0]
         self.assertEqual(words[:2], ["chrt", "/out/latency-load"])
-        told = dict(zip(words[2::2], words[3::2]))
-        self.assertEqual((told["--rate"], told["--seconds"], told["--warm-seconds"]),
+        given = dict(zip(words[2::2], words[3::2]))
+        self.assertEqual((given["--rate"], given["--seconds"], given["--warm-seconds"]),
                          ("2500.0", "10.0", "2.0"))
 
 

@@ -18,7 +18,7 @@ def process(pid, parent, name, own=0, waited=0, started=1, flags=0):
 
 
 def snapshot(*processes, idle=0, load="0.00", throttled=None, **cpu):
-    """What take() reads of files with these processes; `idle` and `cpu` are ticks since boot."""
+    """Returns take() of files with these processes; `idle` and `cpu` are ticks since boot."""
     with tempfile.TemporaryDirectory() as place:
         proc, processors = pathlib.Path(place) / "proc", pathlib.Path(place) / "cpu"
         proc.mkdir()

@@ -12,7 +12,7 @@ import recording
 
 
 def picture(*lines):
-    """(the rows of text, all of the SVG)"""
+    """Returns (the rows of text, all of the SVG)"""
     with contextlib.redirect_stdout(io.StringIO()), recording.Recording("make demo") as kept:
         for line in lines:
             print(line)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a storm costs its clients, and where status was wrong, of notes alone
+"""A storm's cost for its clients, and the errors of status, computed from notes alone
 (tests/e2e/_storm_verdict.py)."""
 import sys
 import unittest

@@ -32,7 +32,7 @@ def run(label, repeat, rates, report=QUIET, cpu=10.0):
 
 
 def all_runs(natives, ours, **more):
-    """Of one kind of request: the same rates for one and three replicas."""
+    """Returns runs of one kind of request, with the same rates for one and three replicas."""
     return [run(label, n, {"GET": rate}, **more)
             for label, rates in (("native", natives), ("n=1", ours), ("n=3", ours))
             for n, rate in enumerate(rates)]
@@ -181,11 +181,11 @@ def of_kinds(*names):
 class Writing(unittest.TestCase):
     def put(self, rows, left_out=(), anyway=False, kinds=("redis",)):
         options = argparse.Namespace(anyway=anyway)
-        said = io.StringIO()
+        output = io.StringIO()
         with mock.patch.object(servers, "into_results") as written, \
-                of_kinds(*kinds), contextlib.redirect_stdout(said):
+                of_kinds(*kinds), contextlib.redirect_stdout(output):
             status = servers.put_away("text", rows, dict(left_out), options)
-        return status, written.called, said.getvalue()
+        return status, written.called, output.getvalue()
 
     def test_a_table_that_can_be_trusted_is_written(self):
         self.assertEqual(self.put([row([])]), (0, True, ""))
@@ -193,26 +193,26 @@ class Writing(unittest.TestCase):
     def test_a_busy_machine_before_the_start_refuses(self):
         options = argparse.Namespace(proof=False, repeats=0, spread=25)
         found = servers.doubts([], BUSY, options)
-        status, written, said = self.put([row([], problems=found)])
+        status, written, output = self.put([row([], problems=found)])
         self.assertEqual((status, written), (75, False))
-        self.assertIn("before the start: not quiet: load average 5", said)
-        self.assertIn("--anyway", said)
+        self.assertIn("before the start: not quiet: load average 5", output)
+        self.assertIn("--anyway", output)
 
     def test_a_row_that_cannot_be_trusted_refuses(self):
-        status, written, said = self.put([row([]), row([], problems=["n=1, GET: spread 60 %"])])
+        status, written, output = self.put([row([]), row([], problems=["n=1, GET: spread 60 %"])])
         self.assertEqual((status, written), (75, False))
-        self.assertIn("redis: n=1, GET: spread 60 %", said)
+        self.assertIn("redis: n=1, GET: spread 60 %", output)
 
     def test_anyway_writes_it(self):
         self.assertEqual(self.put([row([], problems=["x"])], anyway=True)[:2], (0, True))
 
     def test_a_missing_row_refuses_by_name_also_with_anyway(self):
-        status, written, said = self.put([row([])], {"apache2 event": "no ab"}, anyway=True)
+        status, written, output = self.put([row([])], {"apache2 event": "no ab"}, anyway=True)
         self.assertEqual((status, written), (1, False))
-        self.assertIn("not measured: apache2 event: no ab", said)
-        status, written, said = self.put([row([])], kinds=("nginx", "redis"), anyway=True)
+        self.assertIn("not measured: apache2 event: no ab", output)
+        status, written, output = self.put([row([])], kinds=("nginx", "redis"), anyway=True)
         self.assertEqual((status, written), (1, False))
-        self.assertIn("not measured: nginx: not in this part", said)
+        self.assertIn("not measured: nginx: not in this part", output)
 
 
 class Parts(unittest.TestCase):

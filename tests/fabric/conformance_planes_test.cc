@@ -35,8 +35,8 @@ TEMPLATE_TEST_CASE("F9: cells and requests pass a full log plane without a permi
   CHECK(got == std::vector<std::string>{"hello", "again"});
 }
 
-TEMPLATE_TEST_CASE("F10: a cell is read whole and in order", "[fabric][processes]", ShmGroup,
-                   TcpGroup) {
+TEMPLATE_TEST_CASE("F10: reads of a cell are complete and in order", "[fabric][processes]",
+                   ShmGroup, TcpGroup) {
   TestType group;
   auto a = group.open(0);
   Shared<StreamState> shared;
@@ -61,7 +61,7 @@ TEMPLATE_TEST_CASE("F10: a cell is read whole and in order", "[fabric][processes
   for (std::uint64_t i = 0; i < reads; ++i) {
     a->read_cell(kB, 1, Token{i});
     const Seen s = completion_of(*a, Token{i});
-    if (!s.ok) continue;  // the owner overtook the reader each time: legal, and rare
+    if (!s.ok) continue;  // the owner changed the cell during each try: permitted, and rare
     ++whole;
     consensus::CellValue v;
     REQUIRE(s.data.size() == sizeof v);
@@ -71,8 +71,8 @@ TEMPLATE_TEST_CASE("F10: a cell is read whole and in order", "[fabric][processes
   CHECK(whole > reads / 20);
 }
 
-TEMPLATE_TEST_CASE("F10: a cell is whole wherever its owner died", "[fabric][processes]", ShmGroup,
-                   TcpGroup) {
+TEMPLATE_TEST_CASE("F10: a cell is complete wherever its owner died", "[fabric][processes]",
+                   ShmGroup, TcpGroup) {
   TestType group;
   std::uint64_t last = 0;
   for (int life = 0; life < times<TestType>(60); ++life) {
@@ -123,7 +123,7 @@ TEMPLATE_TEST_CASE("F11: requests arrive once, whole, in order, and name their s
   CHECK(got == accepted);
 }
 
-TEMPLATE_TEST_CASE("F12: a read shows the bytes that were taken in, and the reader's writes",
+TEMPLATE_TEST_CASE("F12: a read returns the bytes that the owner applied, and the reader's writes",
                    "[fabric]", ShmGroup, TcpGroup) {
   Trio<TestType> t;
   const Key key = t.grant_b_to_a();
@@ -155,7 +155,7 @@ TEMPLATE_TEST_CASE("F13: a bell wakes a sleeping peer, and costs nothing if the 
     pollfd fd{t.b->event_fd(), POLLIN, 0};
     return ::poll(&fd, 1, 0) == 1;
   };
-  // A network also wakes the reader by arriving bytes and timers, which may be spurious.
+  // On a network, arriving bytes and timers also wake the reader, even if there is nothing to do.
   const auto quiet = [&] { return !TestType::kOneSided || !readable(); };
   const auto put = [&](const std::string& text) {
     if (TestType::kOneSided) return write_ok(*t.a, kB, key, 0, text);
@@ -167,7 +167,7 @@ TEMPLATE_TEST_CASE("F13: a bell wakes a sleeping peer, and costs nothing if the 
   REQUIRE(put("awake"));
   t.a->ring_doorbell(kB);
   CHECK(quiet());  // b is awake: no process writes the descriptor
-  // But b must not go to sleep before it has seen what landed.
+  // But b must not sleep before it has seen the bytes that arrived.
   CHECK((!t.b->prepare_to_sleep() || (!TestType::kOneSided && until(readable))));
   drain(*t.b);
   REQUIRE(t.b->prepare_to_sleep());
@@ -219,7 +219,7 @@ TEMPLATE_TEST_CASE("F13: no wake-up is lost between two processes", "[fabric][pr
   }
 }
 
-TEMPLATE_TEST_CASE("F14: memory, cells and grants outlive the process; lost memory is all fresh",
+TEMPLATE_TEST_CASE("F14: memory, cells and grants outlive the process; lost memory reads as zeros",
                    "[fabric]", ShmGroup, TcpGroup) {
   Trio<TestType> t;
   CHECK_FALSE(t.b->survived());

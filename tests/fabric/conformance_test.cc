@@ -19,7 +19,7 @@
 #include "tests/fabric/trio.h"
 
 namespace crane::test {
-TEMPLATE_TEST_CASE("F1: writes land whole and in the order of the calls", "[fabric]", ShmGroup,
+TEMPLATE_TEST_CASE("F1: writes land complete and in the order of the calls", "[fabric]", ShmGroup,
                    TcpGroup) {
   Trio<TestType> t;
   const Key key = t.grant_b_to_a();

@@ -193,10 +193,10 @@ TEST_CASE("tcp: a replica with another secret is refused, and both sides report 
   CHECK(until([&] {
     poll_once(*a, seen);
     poll_once(*b, seen);
-    const std::string& said = messages.text();
-    const std::size_t first = said.find("does not hold this group's secret");
+    const std::string& text = messages.text();
+    const std::size_t first = text.find("does not hold this group's secret");
     return first != std::string::npos &&
-           said.find("does not hold this group's secret", first + 1) != std::string::npos;
+           text.find("does not hold this group's secret", first + 1) != std::string::npos;
   }));
   INFO(messages.text());
   const auto port = std::to_string(group.endpoints()[1].port);

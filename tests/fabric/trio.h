@@ -25,14 +25,14 @@ struct StreamState {
 inline constexpr ReplicaId kA{0};
 inline constexpr ReplicaId kB{1};
 inline constexpr ReplicaId kC{2};
-inline constexpr std::uint64_t kLate = 1U << 16;
+inline constexpr std::uint64_t kLate = 1U << 16;  // offset of a write under a revoked key
 
 // A write that has not completed may be visible in part.
 template <typename Group>
 inline constexpr bool kPartial = requires {
   Group::kPartialWrites;
 };
-// Writes land even if the owner does nothing: its memory is never full.
+// Writes land without work of the owner, so its memory is never full.
 template <typename Group>
 inline constexpr bool kNeverFull = requires {
   Group::kNoBacklog;

@@ -68,7 +68,8 @@ struct Two {
 
 }  // namespace
 
-TEST_CASE("verbs links: frames arrive whole and in order, whichever side starts first", "[links]") {
+TEST_CASE("verbs links: frames arrive complete and in order, whichever side starts first",
+          "[links]") {
   const bool small_first = GENERATE(true, false);
   Two t;
   t.open(small_first ? 0 : 1, 1);

@@ -48,9 +48,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       },
       *message);
   if (const auto* note = std::get_if<PeerNote>(&*message)) {
-    const control::Readiness told = readiness_of(*note);
-    CRANE_ASSERT(told.why_not.size() <= sizeof note->why_not);
-    (void)control::why_not_ready(told);
+    const control::Readiness readiness = readiness_of(*note);
+    CRANE_ASSERT(readiness.why_not.size() <= sizeof note->why_not);
+    (void)control::why_not_ready(readiness);
   }
   return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program counts that is sliced by a simulated branch counter
-// (runtime/preload/turn/branch_counter.h): BRANCH() stands where a processor would count one.
+// For programs that a simulated branch counter slices (runtime/preload/turn/branch_counter.h):
+// BRANCH() is called where a processor would count a branch.
 #ifndef BRANCHES_H
 #define BRANCHES_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the small programs with child processes.
+// Functions for the small programs with child processes.
 #ifndef TESTS_INTERPOSE_CHILD_H
 #define TESTS_INTERPOSE_CHILD_H
 

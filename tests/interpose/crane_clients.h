@@ -244,7 +244,7 @@ class Clients {
   std::map<std::string, Client> clients_;
   std::map<int, bool> listening_;
   std::vector<std::uint64_t> asked_;  // connections that the server opens, unanswered
-  std::vector<std::uint64_t> names_;  // .. and its unanswered name queries
+  std::vector<std::uint64_t> names_;  // unanswered name queries of the server
 };
 
 }  // namespace crane::solo

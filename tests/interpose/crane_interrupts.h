@@ -63,7 +63,7 @@ class Interrupts {
     return static_cast<std::uint32_t>(std::atoi(numbers.c_str() + numbers.rfind('\t') + 1));
   }
 
-  // Of this program's own namespace, opened before the server's is mounted over it.
+  // /proc of this program's own namespace, opened before the server's is mounted over it.
   const int proc_ = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   std::mt19937 random_;
 };

@@ -55,8 +55,8 @@ struct Options {
   std::string dump, resume_directory, resume;
   bool announced = true;
   std::uint64_t perturb = 0;
-  int signal = 0;          // sent once, as an operator's, when the program waits ..
-  std::int64_t after = 0;  // .. and this much virtual time has passed, in ms
+  int signal = 0;          // sent once, as an operator's, when the program waits after `after`
+  std::int64_t after = 0;  // virtual time in ms
   std::vector<std::string> soft_barriers, socket_directories;
   std::uint64_t slice_us = 0;
   std::uint32_t branch_event = 0;

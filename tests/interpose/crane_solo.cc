@@ -374,9 +374,9 @@ class Node {
   void take_check_ins() {
     int fd;
     while ((fd = accept4(check_in_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0) {
-      ucred who{};
-      socklen_t size = sizeof who;
-      if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0) pids_.push_back(who.pid);
+      ucred peer{};
+      socklen_t size = sizeof peer;
+      if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) pids_.push_back(peer.pid);
       close(fd);
     }
   }

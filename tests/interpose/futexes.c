@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// futex(2) by number: changed values, time-outs of both kinds, bits, requeueing, an operation on a
-// second word, words shared between processes, signals, and refused arguments.
+// futex(2) through syscall(2): changed values, time-outs of both kinds, bits, requeueing, an
+// operation on a second word, words shared between processes, signals, and refused arguments.
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library is loaded at run time, closed, and loaded again at the same address: its computation is
-// sliced each time (tests/e2e/sliced_programs.py, which knows its points). Argument: how often.
+// sliced each time (tests/e2e/sliced_programs.py has the points). The argument is the number of
+// rounds.
 //
 // native: no
 // args: 3

@@ -15,7 +15,7 @@ double linked_function(Note note, long b, long c, long d, long e, long f, long g
                        double x, double y, struct Triple triple, int more, ...);
 
 typedef int Vector __attribute__((vector_size(16)));
-// The same; returns a vector of sums.
+// Calls note('c'), and returns the sums of the other arguments.
 typedef Vector PluginFunction(Note note, Vector a, Vector b, long double c);
 
 #endif

@@ -33,7 +33,7 @@ class OpenOperations {
   std::size_t before(std::size_t open) const {
     return before_[open];
   }  // LINEAR-2: its twin, or kNone
-  // LINEAR-3, after an open operation; `ordered`: a bit per operation that has a place.
+  // LINEAR-3, after an open operation.  `ordered` has a bit for each operation that has a place.
   bool bearable(const State& state, const std::vector<std::uint64_t>& ordered) const;
 
  private:

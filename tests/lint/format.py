@@ -21,12 +21,12 @@ def main():
     files = [str(f) for folder in FOLDERS for f in sorted(pathlib.Path(folder).rglob("*"))
              if f.suffix in {".h", ".cc", ".c"}]
     # All files in one run: starting the tool takes longer than checking a file.
-    said = subprocess.run([tool, "--style=file", "--dry-run", "-Werror", *files],
+    done = subprocess.run([tool, "--style=file", "--dry-run", "-Werror", *files],
                           capture_output=True, text=True)
-    found = sorted(set(re.findall(r"^(.+?):\d+:\d+: (?:error|warning): code should be", said.stderr,
+    found = sorted(set(re.findall(r"^(.+?):\d+:\d+: (?:error|warning): code should be", done.stderr,
                                   re.M)))
-    if said.returncode and not found:
-        found = [said.stderr.strip()]
+    if done.returncode and not found:
+        found = [done.stderr.strip()]
     bad = [f"{file}: `make format` changes it" for file in found]
     print(*bad, sep="\n", end="\n" if bad else "")
     print("format:", "FAILED" if bad else f"ok ({len(files)} files)")

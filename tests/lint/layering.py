@@ -137,7 +137,7 @@ def floor(folder, path):
 
 
 def runs_up(file, included):
-    """What is wrong with the floors of the two files, or None."""
+    """Returns a complaint about the floors of the two files, or None."""
     for folder in FLOORS:
         if not (owner(file) == owner(included) == folder):
             continue

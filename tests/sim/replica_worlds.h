@@ -17,8 +17,8 @@ namespace crane::replica::sim {
 struct Counts {
   std::uint64_t worlds = 0, violations = 0, given_up = 0;
   std::uint64_t answered = 0, restarts = 0, checkpoints = 0, acceptors = 0, views = 0;
-  std::uint64_t heard = 0, adopted = 0, lost = 0;  // of clients with connections
-  std::int64_t whole_most_ns = 0;                  // from the last fault until all were whole
+  std::uint64_t heard = 0, adopted = 0, lost = 0;  // connections of clients
+  std::int64_t whole_most_ns = 0;  // from the last fault until all replicas were ready
 
   void add(const Counts& more);
 };
@@ -31,11 +31,11 @@ inline constexpr std::size_t kBrokenMost = 20;
 struct Totals : Counts {
   std::vector<Broken> broken;  // by seed; at most kBrokenMost
 };
-// Runs the worlds in `jobs` processes; 1: in this one.
+// Runs the worlds in `jobs` child processes, or in this process if `jobs` is 1.
 Totals run_many(std::uint64_t first, std::uint64_t count, Mutant mutant, unsigned jobs);
 void print(const Totals& totals);
-// Runs every small world with two faults, or a part of them (SearchOptions); prints the stuck ones.
-// Returns the exit status.
+// Runs every small world with two faults, or a part of them (SearchOptions); prints those without
+// progress. Returns the exit status.
 int search_all(const SearchOptions& options, unsigned jobs);
 // Plays the scene with that name; prints its result.  Returns the exit status.
 int play(const std::string& name, Mutant mutant, std::FILE* trace);

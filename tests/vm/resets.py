@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hard resets of a whole machine: one guest runs three replicas of redis with durability disk.
 
-Their stores are on a virtio disk.  The machine is killed while clients push unique ids, and is
-started again.
+The replicas' stores are on a virtio disk. Each round kills the machine while clients push unique
+ids, and starts it again.
 
   tests/vm/resets.py --out OUT [--rounds N] [--no-sync]
 
 After each start every acknowledged id must be in the list exactly once, and every other id at most
 once. Acknowledgements are recorded outside the guest. With --no-sync the nodes' fsync and
-fdatasync do nothing (a preloaded library). Acknowledged ids must then get lost, otherwise these
-rounds prove nothing.
+fdatasync do nothing (a preloaded library). Then acknowledged ids must be lost: otherwise the resets
+would not show that the syncs are necessary.
 Exit status: 0 as expected, 1 not, 77 skipped.
 
   tests/vm/resets.py --guest DIRECTORY   runs inside the guest
@@ -34,7 +34,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 import _harness as h  # noqa: E402
 
-ACKS = 80          # at least, per round, before the reset
+ACKS = 80          # least acknowledged ids in a round before its reset
 ROUND_SECONDS = 300
 PORT = 7777
 ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
@@ -150,13 +150,13 @@ def one_round(options, share, number):
         except h.Failure:
             if options.no_sync:
                 raise
-            for said in [share / "console", *sorted(share.glob("node*.log"))]:
-                print(f"--- {said.name}\n{h.tail(said, 15)}")
+            for log in [share / "console", *sorted(share.glob("node*.log"))]:
+                print(f"--- {log.name}\n{h.tail(log, 15)}")
             raise
         h.wait_until(lambda moment=time.monotonic() + random.uniform(0, 0.4):
                      time.monotonic() > moment, 5, "")
     finally:
-        for pid in reversed(h.descendants([process.pid])):   # QEMU: stops all execution
+        for pid in reversed(h.descendants([process.pid])):  # SIGKILL stops QEMU at once
             os.kill(pid, signal.SIGKILL)
         process.wait()
         console.close()
@@ -164,9 +164,9 @@ def one_round(options, share, number):
 
 
 def rounds(options, share):
-    """(ids lost, ids twice), over all rounds."""
+    """Returns (lost ids, ids that occur twice) of all rounds."""
     lost, twice = set(), set()
-    for number in range(options.rounds + 1):   # the last one only checks
+    for number in range(options.rounds + 1):   # the last start only checks the round before it
         known = set(lines(share / "acknowledged"))
         try:
             found = one_round(options, share, number)

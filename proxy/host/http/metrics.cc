@@ -84,7 +84,7 @@ void add_group(Families& f, const NodeStatus& s) {
   f.gauge("crane_serving", "Whether the server of this replica runs.", s.not_serving.empty());
   f.counter("crane_leader_changes_total", "Reigns whose leader this replica knew.", s.reigns);
   f.gauge("crane_voters", "Voters of the group.", static_cast<double>(voters));
-  f.gauge("crane_peers_connected", "Other replicas whose process is there.",
+  f.gauge("crane_peers_connected", "Other replicas whose process is connected.",
           std::uint64_t{s.connected});
   const control::Verdict verdict = verdict_of(s);
   f.gauge("crane_group_serving",
@@ -141,8 +141,9 @@ void add_log(Families& f, const NodeStatus& s) {
   for (const consensus::MemberStatus& m : s.log.members) {
     if (s.role != "leader" || value(m.id) == s.replica) continue;
     const Labels follower{{"follower", std::to_string(value(m.id))}};
-    f.gauge("crane_follower_connected", "Whether the follower's process is there (leader only).",
-            m.connected ? 1.0 : 0.0, follower);
+    f.gauge("crane_follower_connected",
+            "Whether the follower's process is connected (leader only).", m.connected ? 1.0 : 0.0,
+            follower);
     if (!m.connected) continue;
     const replica::FollowerLag lag = s.lag_of(m.id);
     f.gauge("crane_follower_lag_entries",

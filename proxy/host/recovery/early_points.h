@@ -28,7 +28,7 @@ Outcome note_early_point(const Config& config, const EarlyPoint& point);
 // SLICE-4: the first of the points `noted` that a server at this state lacked at its clock.
 // nullptr: the server can continue from this state.
 const EarlyPoint* first_missing(const NodeState& state, std::span<const EarlyPoint> noted) noexcept;
-// Call before the server starts; `state`: where it begins.
+// Call before the server starts.  `state` is the state at which the server begins.
 void put_early_points(dmt::Layout& layout, const NodeState& state,
                       std::span<const EarlyPoint> noted) noexcept;
 

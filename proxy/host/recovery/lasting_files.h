@@ -25,7 +25,7 @@ class LastingFiles {
   // The server runs: its initial files are complete.
   void server_started(Index applied, std::uint64_t clock);
   void move(Index applied, std::uint64_t clock) { position_.move(value(applied), clock); }
-  // The node ends in order; `ended`: the server has ended without being stopped.
+  // The node stops cleanly.  `ended` is true if the server ended by itself.
   void end(Index applied, std::uint64_t clock, bool ended);
 
  private:

@@ -216,8 +216,8 @@ void Recovery::rely_on_checkpoints() {
 
 bool Recovery::has_server(ReplicaId who) const {
   if (value(who) == config_.replica) return !acceptor_only_;
-  const auto told = owner_.readiness_of(who);
-  return !told || !told->acceptor_only;
+  const auto report = owner_.readiness_of(who);
+  return !report || !report->acceptor_only;
 }
 
 std::string Recovery::why_no_server() const {
@@ -280,8 +280,8 @@ void Recovery::look_at_group(std::int64_t now_ns) {
     if (leadership_.leads()) seen.lag_ns = owner_.lag_ns(m.id);
     // This replica's own report costs more, and is needed only if the log is full.
     const bool looks = value(m.id) != config_.replica || machine_.log_is_full();
-    if (const auto told = looks ? owner_.readiness_of(m.id) : std::nullopt) {
-      seen.report = report_of(*told);
+    if (const auto report = looks ? owner_.readiness_of(m.id) : std::nullopt) {
+      seen.report = report_of(*report);
     }
     members_.push_back(seen);
   }

@@ -43,7 +43,7 @@ class ServerDump {
   // Cancels the dump and removes its files.
   void discard();
 
-  // The monitor's result: why there is no dump; returns "" if the dump and all copies are there.
+  // The monitor's result: why there is no dump, or "" if the dump and all copies are complete.
   std::string dumped(const std::string& why_not);
   void packed(const std::string& why_not) {
     if (why_not.empty()) last_times_ = times_;

@@ -50,7 +50,8 @@ class RecoveryOwner : public proxy::Woken {
   virtual std::optional<control::Readiness> readiness_of(ReplicaId who) const = 0;
   // Handles this record as if the server had written it.
   virtual void put_out_for_server(const OutputHeader& header, std::span<const std::byte> bytes) = 0;
-  // The records that keeps_back() held back, one call each; `last`: the server is up.
+  // Called for each record that keeps_back() held back.  `last` is true for the last one: then the
+  // server is up.
   virtual void let_in(const OutputHeader& header, const ListenPlace& place, bool last) = 0;
   // Why CRIU does not dump this server, for crane-run; empty: it does.
   virtual void refusal_changed(const std::string& reason) = 0;

@@ -320,8 +320,8 @@ void ServerRestart::note_dead_server() {
 }
 
 void ServerRestart::carry_out(const change::EndServer&) {
-  const Outcome told = parts_.monitor.end();
-  if (!told.ok()) step(change::EndRefused{told.error().message()});
+  const Outcome outcome = parts_.monitor.end();
+  if (!outcome.ok()) step(change::EndRefused{outcome.error().message()});
 }
 
 // --- the server that begins ---------------------------------------------------------------------

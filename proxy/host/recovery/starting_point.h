@@ -84,7 +84,8 @@ class StartingPoint {
   // be the cause, so it gets a mark.
   void differed(Index at) const;
 
-  // The server runs: renames its files and removes the unpacked checkpoint.  `why` is for persons.
+  // The server runs: renames its files and removes the unpacked checkpoint.  `why` is for the
+  // operator.
   Outcome resume(dmt::Layout& layout, const ServerMonitor& monitor, std::string& why);
   // True until resume().
   bool resumes() const noexcept { return !json_.empty(); }

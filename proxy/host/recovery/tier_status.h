@@ -16,7 +16,8 @@ namespace crane::node {
 // Why no checkpoints are taken on this machine; empty: they are taken.  Looks for CRIU.
 std::string why_no_checkpoints(const Config& config);
 
-// `refusal`: why CRIU does not dump this server; `whole_log`: the log still has its first entries.
+// `refusal` is CRIU's reason not to dump this server, or empty.  `whole_log` is true if the log
+// still has its first entries.
 RecoveryStatus tier_status(const Config& config, const std::string& refusal,
                            checkpoint::Newest& newest_seen, bool whole_log);
 

@@ -18,20 +18,20 @@ using proxy::Verdict;
 
 namespace {
 
-std::string accusation(const proxy::Judgement& j, const std::string& who) {
-  if (j.majority) return who + " diverged from the majority";
-  if (who.empty()) return "the replicas differ, none has a majority";
+std::string accusation(const proxy::Judgement& j, const std::string& names) {
+  if (j.majority) return names + " diverged from the majority";
+  if (names.empty()) return "the replicas differ, none has a majority";
   return fmt::format("{} diverged from the majority in its {} (no majority is equal in everything)",
-                     who, j.settled);
+                     names, j.settled);
 }
 
 std::string minority(const proxy::Judgement& j) {
-  std::string who;
+  std::string names;
   for (std::size_t i = 0; i < j.replicas.size(); ++i) {
     if (j.replicas[i] != Finding::kMinority) continue;
-    who += (who.empty() ? "replica " : ", ") + std::to_string(i);
+    names += (names.empty() ? "replica " : ", ") + std::to_string(i);
   }
-  return who;
+  return names;
 }
 
 // The log index of the cut at which the digests were taken; 0: there are none.

@@ -56,7 +56,7 @@ struct Admitted {
   bool takes_digests = false;  // the replica has not reached its end
   std::size_t voters = 0;
 };
-// What this node knows about its role; part of the events that need it.
+// This node's knowledge about its role; part of the events that need it.
 struct Reign {
   bool leads = false;
   View view{};
@@ -100,7 +100,7 @@ using Event =
 // --- actions
 
 struct LookAtMembers {};
-// Proposes a HASH entry; `with_evidence`: with that of the last cut.
+// Proposes a HASH entry; if `with_evidence`, with the evidence of the last cut.
 struct Propose {
   proxy::HashBody body;
   bool with_evidence = false;
@@ -209,7 +209,7 @@ class Cuts {
   proxy::Alarms alarms_;
 };
 
-// At least 1.
+// Returns the number of voters, at least 1.
 std::size_t voters_of(std::span<const consensus::MemberStatus> members);
 
 }  // namespace crane::replica

@@ -13,9 +13,9 @@ using namespace slices;
 namespace {
 
 constexpr std::int64_t kLookNs = 10'000'000;
-// A thread that stays this long at one clock is not sliced, for whatever reason.
+// A thread that stays this long at one clock is not sliced, whatever the reason.
 constexpr std::int64_t kComputesNs = 25'000'000;
-// .. the time while the server starts.
+// This limit while the server starts.
 constexpr std::int64_t kStartsNs = 1'000'000'000;
 // An operator is warned of a computation that cannot be sliced when it has lasted this long.
 constexpr std::int64_t kWarnNs = 1'000'000'000;

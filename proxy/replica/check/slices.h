@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the leader decides about time slices (dmt/slices.h): in which thread it looks for a tick
+// The leader's decisions about time slices (dmt/slices.h): in which thread it looks for a tick
 // point, when it proposes a known point, and how much the passage of a point weighs.
 //
 // The leader looks only while a thread has the turn, so an idle replica costs nothing.  A thread

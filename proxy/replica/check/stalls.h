@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a node decides about the stall rule (dmt/stall.h).  The leader looks for a thread that has
+// A node's decisions about the stall rule (dmt/stall.h).  The leader looks for a thread that has
 // the turn and executes no operation, has it probed, proposes PREEMPT when it is held, and
 // announces how far its server is (PASSED).  Every replica passes the orders to its server one by
 // one, and keeps it from running ahead of what the leader has announced.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a shell does for Clients (clients.h), apart from the calls of SocketCalls, in the given
-// order.
+// The actions that a shell executes for Clients (clients.h), in the given order, apart from the
+// calls of SocketCalls.
 //
 // The descriptor of a Watch, WatchWriting or Unwatch is open until its Close is carried out.
 
@@ -54,7 +54,7 @@ struct EndDial {
   ConnId conn{};
 };
 
-// In the host's connection table (ConnectionSlots).
+// Writes to the host's connection table (ConnectionSlots).
 struct SetPut {
   std::uint32_t slot = 0;
   std::uint64_t put = 0;

@@ -28,7 +28,7 @@ struct ServerPort;
 enum class Opening : std::uint8_t {
   kOver,      // CONNECTED is in the log; or a client opened the connection
   kWanted,    // the server has requested it
-  kProposed,  // .. and this replica leads and has proposed CONNECTED
+  kProposed,  // the server has requested it, and this leader has proposed CONNECTED
 };
 
 // The state of a client of a virtual address (client_moves.h).
@@ -109,8 +109,8 @@ class ClientList {
  private:
   std::vector<std::unique_ptr<Client>> clients_;
   std::unordered_map<std::uint64_t, Client*> by_conn_;
-  // The latest results of find(), by number: three of four calls look for a client found just
-  // before.
+  // The latest results of find(), by client number: three of four calls look for a client found
+  // just before.
   static constexpr std::size_t kFoundLast = 256;
   std::array<Client*, kFoundLast> found_{};
 };

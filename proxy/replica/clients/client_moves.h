@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a leader does for clients whose connections move to the next leader's host: which bytes it
+// A leader's work for clients whose connections move to the next leader's host: which bytes it
 // may acknowledge, and the sockets that continue where those of an earlier leader ended.
 //
 // Threads: the node's one thread.

@@ -2,10 +2,10 @@
 #pragma once
 // The TCP socket of a client, or of a peer to which the server has connected, as the kernel knows
 // it.  Several processes of the host may have it open, so close() has no effect on the client;
-// end_output() and reset() have.
+// only end_output() and reset() have.
 //
-// The kernel counts what no process has to remember: how many bytes were taken out of the socket,
-// and how many were put into it.  A new leader continues from these counts.
+// The kernel counts how many bytes were read from the socket and how many were written to it, so no
+// process has to remember that.  A new leader continues from these counts.
 //
 // Threads: one object, one thread.
 
@@ -22,9 +22,9 @@
 namespace crane::proxy {
 
 // The positions of a socket's two streams, counted in bytes from the connection's start.
-// INVARIANT SOCKET-1  All fields are of one moment, whatever arrives while they are read.
-//                     Otherwise bytes of the client would be skipped, or bytes of the server be
-//                     sent twice.
+// INVARIANT SOCKET-1  All fields show the same moment, even if bytes arrive while they are read.
+//                     Otherwise bytes of the client could be skipped, or bytes of the server sent
+//                     twice.
 struct SocketState {
   std::uint64_t taken = 0;    // bytes of the client that any process has read
   std::uint64_t put = 0;      // bytes of the server that were written
@@ -33,7 +33,7 @@ struct SocketState {
   // Both directions have ended, or the client has reset the connection.  Then `taken` and `put`
   // include the FINs.
   bool closed = false;
-  bool reset = false;  // .. by the client, and no process was notified yet
+  bool reset = false;  // the client has reset it, and no process was notified yet
 };
 
 // Consecutive bytes that are not contiguous in memory.
@@ -105,7 +105,7 @@ class ClientSocket {
   ssize_t send(std::span<const std::byte> bytes, bool more = false) const noexcept {
     return send({&bytes, 1}, more);
   }
-  // .. with the urgent mark at this byte.
+  // Sends one byte with the urgent mark.
   ssize_t send_urgent(std::byte byte) const noexcept { return calls_->send_urgent(fd_, byte); }
 
   // Sends FIN after what was sent; the client may still send.
@@ -115,12 +115,12 @@ class ClientSocket {
   void abort() const noexcept {
     if (fd_ >= 0) calls_->reset(fd_);
   }
-  // .. and then close().
+  // abort(), then close().
   void reset() noexcept {
     abort();
     close();
   }
-  // Closes it for this process only.
+  // Closes the socket for this process only.
   void close() noexcept {
     if (fd_ >= 0) calls_->close(std::exchange(fd_, -1));
   }
@@ -129,7 +129,8 @@ class ClientSocket {
 
   // How much of what was sent, including a FIN, the client has not acknowledged.
   std::uint64_t unacknowledged() const noexcept { return calls_->unacknowledged(fd_); }
-  // nullopt: this is no TCP socket.  `connected_here`: it was not accepted.
+  // nullopt: this is no TCP socket.  `connected_here` is true if this host made the connection, not
+  // the client.
   std::optional<SocketState> state(bool connected_here) const noexcept {
     return calls_->state(fd_, connected_here);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica decides about the group's clients: which are accepted, what becomes an entry, what
-// is put into which socket, and what happens to connections when the leader changes.
+// A replica's decisions about the group's clients: which are accepted, which input becomes an
+// entry, which bytes go into which socket, and how connections continue when the leader changes.
 //
 // Two shells run it: the event loop of crane-node (proxy/clients/proxy.h) and the simulator
 // (proxy/sim/node.h):
@@ -96,7 +96,7 @@ struct ServerPort {
   std::deque<ClientSocket> unclaimed;  // accepted by an earlier leader, not proposed
 };
 
-// What the shell knows about a new socket.
+// The shell's knowledge about a new socket.
 struct SocketView {
   VirtualAddress peer{}, local{};
   std::uint32_t slot = kNoTableSlot;  // claimed for the socket, if sockets are shared
@@ -118,7 +118,7 @@ class Clients {
 
   // Connections survive their leader on this host.  `slots` outlives the object.
   void share(const ConnectionSlots& slots) noexcept { slots_ = &slots; }
-  // .. or move to the next leader's host.
+  // Connections move to the next leader's host.  `moves` outlives the object.
   void move(ClientMoves& moves) noexcept { moves_ = &moves; }
 
   // --- ports
@@ -145,7 +145,8 @@ class Clients {
   void accepted(std::uint16_t port, ClientSocket socket, const SocketView& seen);
 
   // --- clients
-  // There may be more to read; `ends`: also the client's FIN or reset, perhaps after bytes.
+  // There may be more to read.  If `ends`, the client's FIN or reset has arrived, perhaps after
+  // bytes.
   void readable(Client& client, bool ends);
   // The socket can take more.
   void writable(Client& client);
@@ -178,7 +179,7 @@ class Clients {
   // --- connections that the server opens
   // This replica's server requests a connection.
   void asked(ConnId conn, const Destination& to);
-  // .. and had done so before this replica recovered.
+  // The server had requested the connection before this replica recovered.
   void wait_for_outcome(ConnId conn, const Destination& to);
   // The outcome of Dial: `error`, or a socket.
   void dialed(ConnId conn, int error, ClientSocket socket, const SocketView& seen);

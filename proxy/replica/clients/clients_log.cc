@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the log contains about clients, on every replica.
+// Handles the log's entries about clients, on every replica.
 #include <algorithm>
 
 #include "proxy/replica/clients/bodies.h"

@@ -115,7 +115,7 @@ class Connection : public Opener {
   // Each returns false if it must continue when the socket is writable.  `at`: position of the
   // bytes. `last`: shut_down() or close() follows at once.
   bool write(std::uint64_t at, Pieces pieces, Batch& batch, bool last = false);
-  // .. and the last byte is urgent.
+  // write() whose last byte is urgent.
   bool write_urgent(std::uint64_t at, Pieces pieces, Batch& batch);
   bool write(std::uint64_t at, std::span<const std::byte> bytes, Batch& batch) {
     return write(at, Pieces(&bytes, 1), batch);
@@ -169,7 +169,8 @@ class Connection : public Opener {
   // For a connection that moves: the socket was made on this host, after all committed input and at
   // put().  Empty: the connection cannot continue.
   Adopted serve_moved(ClientSocket socket, Batch& batch);
-  // .. and this replica no longer serves it: the client lacks `output`, which was put last.
+  // This replica no longer serves a moved connection: the client lacks `output`, which was put
+  // last.
   void take_back(std::span<const std::byte> output) { tail_.take_back(output); }
   // How many of the client's sequence numbers are used: its bytes and its FIN.
   std::uint64_t received() const noexcept { return committed_ + (fin_committed_ ? 1 : 0); }

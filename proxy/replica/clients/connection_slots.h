@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the nodes of one host know about each other's connections: memory that all of them map
+// The memory that all nodes of one host map, and that shows each other's connections
 // (proxy/clients/connection_table.h).
 //
 // Threads: one per process.

@@ -53,7 +53,7 @@ struct Proposed {
   std::uint64_t question = 0;
   bool ok = false;
 };
-// A question: `file` is the socket whose bind waits (0: none does); `has`: the group has a
+// A question.  `file` is the socket whose bind waits, or 0.  `has` is true if the group has a
 // listening socket.
 struct OpenQuestion {
   std::uint64_t question = 0;

@@ -18,7 +18,7 @@ namespace crane::replica {
 
 struct BeginRules {
   bool restores = false;   // the replica existed before: it begins at a checkpoint
-  bool may_begin = false;  // .. or, if there is none, may begin at the log's beginning
+  bool may_begin = false;  // without a checkpoint it may begin at the log's beginning
   bool skips = false;      // it uses no checkpoint
   bool named = false;      // an operator named the checkpoint
 };
@@ -34,7 +34,7 @@ constexpr Try try_checkpoint(const BeginRules& rules, Index at, bool distrusted,
   return (rules.may_begin || !rules.restores) && !gone ? Try::kLeftOut : Try::kDistrusted;
 }
 
-// What to do if no checkpoint could be used.
+// The next step if no checkpoint could be used.
 enum class Otherwise : std::uint8_t {
   kLogDecides,     // the log knows whether a checkpoint is needed
   kFromBeginning,  // all inputs are run

@@ -53,7 +53,7 @@ class CatchUp {
   Index missed() const noexcept { return missing_until_; }
   bool active() const noexcept { return active_; }
 
-  // What to ask the leader now.
+  // Returns the question to the leader that is due now, if any.
   std::optional<CommittedMessage> question(bool follows, std::int64_t now_ns) noexcept {
     if (!active() || answered_ || !follows || now_ns < ask_ns_) return std::nullopt;
     ask_ns_ = now_ns + kAskNs;
@@ -65,7 +65,7 @@ class CatchUp {
     group_ = std::max(group_, Index{answer.committed});
   }
 
-  // What the group had committed, according to a leader.
+  // The last index that the group had committed, according to a leader.
   Index group() const noexcept { return group_; }
 
   // True once, when it has caught up.

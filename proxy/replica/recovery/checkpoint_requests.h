@@ -49,7 +49,7 @@ class CheckpointRequests {
   void step(bool full, const Facts& facts, ActionList& out);
   // Called on every replica, because any may lead next: the outcome of a checkpoint.
   void heard(const CheckpointNote& note, std::int64_t now_ns);
-  // .. and the total run time of this replica's server when the log ended at that place.
+  // The total run time of this replica's server when the log ended at that place.
   void ran(std::uint64_t log_end, std::int64_t run_ns) noexcept { schedule_.ran(log_end, run_ns); }
   // Half of the ring is used after the newest checkpoint.
   bool is_urgent(std::uint64_t log_end) const noexcept { return schedule_.is_urgent(log_end); }

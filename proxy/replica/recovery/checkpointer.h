@@ -44,11 +44,11 @@ struct CheckpointStatus {
   Index under_way{};            // the entry of the one in progress; 0: none
   Index gave_up{};              // the entry of the last one that was given up; 0: none
   std::string why;              // why the last one was given up
-  bool busy = false;            // .. because the previous one was not finished: request it again
+  bool busy = false;            // it was given up because of the previous one: request it again
   std::int64_t prepare_ns = 0;  // last published one: from its entry until it was prepared
-  std::int64_t rest_ns = 0;     // .. from the admission of its place until the server was quiescent
-  std::int64_t held_ns = 0;     // .. from then until the log continued
-  std::int64_t pack_ns = 0;     // .. from then until it was published
+  std::int64_t rest_ns = 0;     // then from the admission of its place until quiescence
+  std::int64_t held_ns = 0;     // then until the log continued
+  std::int64_t pack_ns = 0;     // then until it was published
 };
 
 class Checkpointer {
@@ -61,7 +61,8 @@ class Checkpointer {
   void asked(std::int64_t now_ns, Index at, ActionList& out);
   // Gives the checkpoint up without an attempt.
   void refuse(Index at, const std::string& why, ActionList& out);
-  // .. because the previous one is not finished; the status says that it may be requested again.
+  // Gives the checkpoint up because the previous one is not finished; the status says that it may
+  // be requested again.
   void refuse_for_now(Index at, ActionList& out);
   // step() must follow at once.
   void prepared(std::int64_t now_ns, Index place);

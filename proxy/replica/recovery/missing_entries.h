@@ -62,9 +62,9 @@ class MissingEntries {
     look_first_ns_ = now_ns;
   }
 
-  // For a follower.  `caught_up`: it has run everything that it missed.
+  // The step of a follower.  `caught_up` is true if it has run all entries that it missed.
   void step(bool caught_up, const Facts& facts, ActionList& out);
-  // For a replica that only votes.
+  // The step of a replica that only votes.
   void step_first(const Facts& facts, ActionList& out);
   void found(const Found& found, const Facts& facts, ActionList& out);
   // When step_first() must be called next.

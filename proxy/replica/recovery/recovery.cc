@@ -174,7 +174,7 @@ void Recovery::hurry_packing(const Facts& facts) {
   if (lost || requests_.is_urgent(facts.log_end)) out_.push_back(HurryPacking{});
 }
 
-// --- what is reported
+// --- reports
 // ------------------------------------------------------------------------------
 
 void Recovery::on(const PeerCommitted& event, const Facts& facts) {
@@ -292,7 +292,7 @@ void Recovery::keep_log(const Found* found, const Facts& facts) {
   out_.push_back(KeepLog{});
 }
 
-// --- what was missed ----------------------------------------------------------------------------
+// --- missed entries ----------------------------------------------------------------------------
 
 void Recovery::on(const ServerBehind& event, const Facts& facts) {
   if (!catch_up_.active()) return;

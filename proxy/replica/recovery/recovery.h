@@ -3,7 +3,7 @@
 // Everything that lets a replica recover, as one machine: the checkpoints that it takes, requests
 // and restarts at, from which place on the log stays whole, and what the replica missed.
 //
-// What holds in each state of a replica is in proxy/replica/replica.h.
+// proxy/replica/replica.h lists the invariants of each state of a replica.
 //
 // step() runs its parts in this order.  The checkpoint that holds the log is first, because
 // everything else waits for it.  Then come notes and requests, then what this replica lacks.  The

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica decides when its server is ended and another one takes over its files, at one
+// A replica's decisions when its server is ended and another one takes over its files, at one
 // place of the log, on all replicas.  The reason is a checkpoint without processes if CRIU refuses
 // the server (restarter.h), another command line or newer files of the machine (upgrade.h), or
 // another build of Crane, which continues from that checkpoint while this node ends (a hand-over).
@@ -57,7 +57,7 @@ struct Place {
   std::uint64_t stamp_ns = 0;
   std::vector<std::byte> facts;  // of consensus (Consensus::group_facts)
 };
-// What continues where the server ends: a build of Crane, or another server.
+// The successor of the ended server: the same one under a build of Crane, or another server.
 struct Next {
   std::string build;
   Upgrade::Server server, before;  // `before`: the one that ends
@@ -137,7 +137,7 @@ using Event = std::variant<Tick, Asked, Committed, Admitted, EndedAtTurn, Gone, 
 
 // --- actions
 
-// To the operator.
+// Answers the operator's request.
 struct Answer {
   const char* refusal = nullptr;  // nullptr: the server ends at entry `index`
   Index index{};
@@ -161,8 +161,8 @@ struct NotePlace {
 };
 // Done with the node's turn, which the node keeps if no part of the server runs.
 struct LookWhetherOver {};
-// Notes the state for the next server; `dead`: this one took no turn.  What clients had with it
-// ends.
+// Notes the state for the next server.  `dead` is true if this server took no turn.  Its clients'
+// connections end.
 struct NoteServer {
   bool dead = false;
 };
@@ -232,7 +232,7 @@ class ServerChange {
   static constexpr std::int64_t kEndNs = 20'000'000'000;
   // How often a server that is about to end is looked at: no event reports that.
   static constexpr std::int64_t kLookNs = 500'000;
-  // .. and a server that ends or is on trial.
+  // How often a server that ends or is on trial is looked at.
   static constexpr std::int64_t kWaitNs = 100 * kLookNs;
   // How long a new server that listens is watched before clients are let in.
   static constexpr std::int64_t kTrialNs = 2'000'000'000;

@@ -108,7 +108,7 @@ class Upgrade {
   std::string why_;
 };
 
-// For status.
+// Returns the state's name in status.
 const char* name(Upgrade::State state) noexcept;
 
 }  // namespace crane::replica

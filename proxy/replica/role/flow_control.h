@@ -110,8 +110,8 @@ class FlowControl {
   // According to its last report; zero for a follower that counts as near.
   FollowerLag lag_of(ReplicaId who, std::int64_t now_ns) const noexcept;
   bool has_late_follower(std::int64_t now_ns) const noexcept;
-  // Whether clients wait now.  `others`: the other connected voters; `needed`: how many of them
-  // make a majority together with the leader.
+  // Whether clients wait now.  `others` are the other connected voters; `needed` of them and the
+  // leader are a majority.
   bool holds(std::span<const ReplicaId> others, std::size_t needed,
              std::int64_t now_ns) const noexcept;
 

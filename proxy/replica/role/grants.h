@@ -34,7 +34,7 @@ struct GrantOptions {
   std::int64_t granularity_ns = 1'000'000;
 };
 
-// What the loop sees at the end of an iteration.
+// The loop's observations at the end of an iteration.
 struct Observation {
   std::int64_t virtual_now_ns = 0;
   bool stalled = false;          // the server wants turns and has none

@@ -84,7 +84,7 @@ class LeadWatch {
   void handed_over(std::int64_t now_ns) noexcept;
 
  private:
-  // What a follower had run that this replica's server had not, in the first answer that showed it.
+  // How far a follower's server was ahead of this replica's, in the first answer that showed it.
   struct Ahead {
     Index applied{};
     std::uint64_t clock = 0;  // the clock at which it waits; 0: it does not

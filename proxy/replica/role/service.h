@@ -36,7 +36,7 @@ struct Round {
 struct Writer {
   bool ours = false;      // no earlier leader of this host uses the clients' sockets any more
   bool started = false;   // as of now
-  bool admitted = false;  // .. and this replica's server has admitted START
+  bool admitted = false;  // started, and this replica's server has admitted START
   bool serves = false;
 };
 // The answer to ProposeStart.

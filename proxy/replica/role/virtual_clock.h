@@ -57,7 +57,7 @@ class VirtualClock {
   }
   // Consensus accepted the proposal.
   void proposed(std::int64_t mono_ns) noexcept;
-  // An entry was committed in this reign; `more`: other proposals are in flight.
+  // An entry was committed in this reign.  `more` is true if other proposals are in flight.
   void progressed(std::int64_t mono_ns, bool more) noexcept;
   // The process runs, and may sleep until `until_ns`.
   void runs(std::int64_t mono_ns, std::int64_t until_ns) noexcept;
@@ -75,7 +75,7 @@ class VirtualClock {
   void stop(std::int64_t mono_ns) noexcept;
 
   bool known_ = false;  // a stamp of the group is known
-  bool fresh_ = false;  // .. from a reign that was followed
+  bool fresh_ = false;  // the stamp is from a reign that was followed
   std::int64_t offset_ns_ = 0;
   std::int64_t last_ns_ = 0;
 

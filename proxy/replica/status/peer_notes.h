@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What replicas report to each other about themselves, so that each can state the group's verdict
-// (runtime/control/verdict.h): whether its server runs, how far it is, whether it accepts clients.
+// The notes that replicas send each other about themselves, so that each can state the group's
+// verdict (runtime/control/verdict.h): whether its server runs, how far it is, whether it accepts
+// clients.
 //
 // A note goes to each connected peer when something in it has changed, and repeatedly while the
 // replica recovers or is late.  Notes are outside the log and may be lost.  Each is repeated a few
@@ -26,7 +27,7 @@
 
 namespace crane::replica {
 
-// What notes have revealed about a peer.
+// The knowledge about a peer from its notes.
 struct PeerView {
   bool was_there = false;  // it connected at some time since this node began
   bool silent = false;     // it was asked, and does not answer

@@ -17,13 +17,13 @@ bool SelfReport::must_write(const Glance& glance, std::int64_t now_ns) {
 }
 
 bool SelfReport::must_report(const Glance& glance, std::int64_t now_ns) {
-  const ReportedState told{glance.role,          glance.view,    glance.answering,
-                           glance.takes_clients, glance.no_room, glance.server_pid,
-                           not_serving_};
+  const ReportedState state{glance.role,          glance.view,    glance.answering,
+                            glance.takes_clients, glance.no_room, glance.server_pid,
+                            not_serving_};
   // A server that has something to run may be late soon; no event reports that.
   if (glance.has_more_to_run && tell_at_ns_ == kNever) tell_at_ns_ = now_ns + kMovesNs;
-  if (told == reported_ && now_ns < std::min(notes_.due_ns(), tell_at_ns_)) return false;
-  reported_ = told;
+  if (state == reported_ && now_ns < std::min(notes_.due_ns(), tell_at_ns_)) return false;
+  reported_ = state;
   return true;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica reports about itself, and when: to operators (status.json), and to the other
-// replicas, so that each has the group's verdict (runtime/control/verdict.h).
+// A replica's reports about itself, and when it sends them: to operators (status.json), and to the
+// other replicas, so that each has the group's verdict (runtime/control/verdict.h).
 //
 // Pure.  Threads: the node's one thread.
 
@@ -68,8 +68,8 @@ class SelfReport {
     return std::min({write_at_ns_, notes_.due_ns(), tell_at_ns_, look_at_ns_});
   }
 
-  // The result of a look: the server's listen queues; `rests` (see ServingWatch); `stuck`: what all
-  // of its threads wait for in vain, empty if some can run.
+  // The result of a look: the server's listen queues, and `rests` as in ServingWatch.  `stuck`
+  // names what all of its threads wait for in vain; it is empty if a thread can run.
   void looked(const Glance& glance, std::span<const ListenQueue> queues, bool rests,
               const std::string& stuck, std::int64_t now_ns);
   // Why the server serves no client, as of the last look; empty: it does.

@@ -32,7 +32,8 @@ class ModelClients {
   void step();
   // The server of a replica has closed the connection at that entry.
   void closed(std::uint64_t conn, std::uint64_t index) { ledger_.closed(conn, index); }
-  // .. because another server replaces it: the client receives an end that it did not cause.
+  // The connection was closed because another server replaces this one: the client receives an end
+  // that it did not cause.
   void ended(std::uint64_t conn);
   // "": all have reached their end, and the log contains what they sent; otherwise what is missing.
   std::string missing() const { return ledger_.at_end(); }

@@ -54,7 +54,8 @@ class ModelHosts {
   void differed(unsigned id, std::uint64_t began, std::uint64_t at, std::uint64_t verified);
   // In the order of START-3 for a replica that begins: newest first, distrusted ones last.
   std::vector<StoredCheckpoint*> to_try(unsigned id);
-  // The newest one after that entry that another host provides; `gives`: whether a host is present.
+  // Returns the newest checkpoint after entry `behind` that another host provides.  `gives` returns
+  // whether a host is present.
   std::optional<StoredCheckpoint> fetch(unsigned to, std::uint64_t behind,
                                         const std::function<bool(unsigned)>& gives) const;
 

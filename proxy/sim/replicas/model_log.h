@@ -44,13 +44,13 @@ struct LogEntry {
 // The part of a replica that votes and holds the log.
 struct Acceptor {
   std::uint64_t first = 1, last = 0;  // entries that it holds: [first, last]
-  std::optional<std::uint64_t> kept;  // the log stays whole after this entry
+  std::optional<std::uint64_t> kept;  // the log stays complete after this entry
   bool process = false;               // its node's process exists
-  bool runs = false;                  // .. and is not stopped
+  bool runs = false;                  // the process exists and is not stopped
   bool streaming = false;             // the leader sends it the log
   bool lacks = false;                 // it lacks entries that left the leader's log
   bool votes = true;                  // the members in force count its vote
-  bool amnesiac = false;              // .. but it lost its log, and votes when it has it again
+  bool amnesiac = false;              // it lost its log, and votes when it has it again
   std::uint64_t checkpoint = 0;       // the last one that it reported to hold
   std::int64_t lag_ns = 0;            // as reported by its node
   std::uint64_t ran = 0;              // the last entry that its server had run then
@@ -100,7 +100,7 @@ class ModelLog {
   View view() const { return view_; }
   // The last leader that was elected, not handed leadership.
   View elected() const { return elected_; }
-  // .. and whether that replica was a candidate then.
+  // Whether that replica was a candidate at the last election.
   bool was_candidate(unsigned id) const { return candidates_[id]; }
   std::uint64_t committed() const { return committed_; }
   // The last committed entry that is for servers.

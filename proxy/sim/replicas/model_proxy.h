@@ -34,7 +34,8 @@ class ModelProxy {
 
   // One moment of a replica that does not serve, or was deposed.
   void follow();
-  // One moment of a leader whose server has run its START; `lets_in`: new clients may connect.
+  // One moment of a leader whose server has run its START; if `lets_in`, new clients may
+  // connect.
   void serve(bool lets_in);
   bool leading() const { return shell_.clients().leading(); }
   bool lacks(const proxy::sim::SimSocket& socket, std::uint64_t closed_at) const {

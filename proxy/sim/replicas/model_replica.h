@@ -79,7 +79,7 @@ class ModelReplica {
   bool serves() const;
   bool has_server() const { return machine_ && !machine_->acceptor_only(); }
   bool server_runs() const { return up() && server_.runs(); }
-  // .. or has run in this process, and is being replaced.
+  // The server has run in this process, even if it is being replaced now.
   bool server_ran() const { return up() && server_ran_; }
   // It has all committed entries, and its server has run them.
   bool whole() const;
@@ -189,12 +189,12 @@ class ModelReplica {
 
   bool was_here_ = false;
   std::uint64_t begins_ = 0;      // the server began after this entry
-  std::uint64_t began_at_ = 0;    // .. at the checkpoint of this entry; 0: at none
+  std::uint64_t began_at_ = 0;    // it began at the checkpoint of this entry; 0: at none
   std::vector<Index> unusable_;   // checkpoints that could not be unpacked
   std::optional<Index> gone_;     // NoteLogGone of the previous process
   std::uint64_t entries_ = 0;     // entries that arrived
   std::uint64_t for_server_ = 0;  // the last of them that is for a server
-  std::uint64_t given_ = 0;       // .. and the last that the server received
+  std::uint64_t given_ = 0;       // the last of them that the server received
   std::uint64_t limit_ = 0;       // the last entry that a follower's server may run (stall rule)
   std::uint64_t passed_ = 0;      // as the leader: the last entry in a PASSED
   std::int64_t pass_ns_ = 0;      // when it proposes the next PASSED

@@ -32,7 +32,7 @@ class ModelServer {
 
   // Entries up to `upto` arrived for it; some may be held.
   void came_for_it(std::uint64_t upto);
-  // It received the entries up to `given`; `limit`: where it must stop.
+  // Runs the entries up to `given`, but stops at `limit`.
   void run(std::uint64_t given, std::uint64_t limit);
   // It has run something else than the others.
   void differ() { hash_ ^= 1; }

@@ -117,7 +117,7 @@ std::vector<Scene> found_scenes() {
   };
 }
 
-// .. and each other kind of fault once.
+// Scenes with each other kind of fault once.
 std::vector<Scene> more_scenes() {
   return {
       {"F-all",

@@ -20,7 +20,7 @@ namespace crane::replica::sim {
 struct SearchOptions {
   Mutant mutant = Mutant::kNone;
   bool hosts = false;  // each replica has its own host
-  // Also restarts and upgrades, and with `hosts` lost hosts.
+  // The faults include restarts and upgrades, and with `hosts` lost hosts.
   bool all_kinds = false;
   // Clients with connections talk meanwhile: more moments, because actions for them count.
   bool clients = false;

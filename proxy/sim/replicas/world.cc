@@ -243,7 +243,8 @@ void ReplicaWorld::lose_host(unsigned id, std::int64_t until_ns) {
   std::erase_if(proceeds_, [id](const Proceeds& p) { return p.id == id; });
 }
 
-// --- what replicas do ---------------------------------------------------------------------------
+// --- actions of replicas
+// ---------------------------------------------------------------------------
 
 void ReplicaWorld::node_ended(unsigned id, node::ExitStatus how) {
   if (how == node::ExitStatus::kServerDied) {
@@ -415,7 +416,7 @@ Result run_replicas(std::uint64_t seed, Settings settings) {
     settings.clients = static_cast<unsigned>(more.between(1, 4));
     settings.clients_seed = more.next();
     settings.ring_entries *= 2;  // more arrives in one moment
-    span *= 2;                   // .. and actions for clients count, too
+    span *= 2;                   // the span also counts actions for clients
   }
   for (std::uint64_t n = draw.between(1, 8); n > 0; --n) {
     Fault f;

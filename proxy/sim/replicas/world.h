@@ -68,8 +68,8 @@ enum class FaultKind : std::uint8_t {
   kSlow,          // a server has no processor for a while
   kStopServer,    // a server is stopped for a while, but not its node
   kTransfer,      // an operator requests another leader
-  kRestart,       // .. a restart of the server on its files
-  kUpgrade,       // .. another version, which half of the time does not listen
+  kRestart,       // an operator requests a restart of the server on its files
+  kUpgrade,       // an operator requests another version; half of them do not listen
   kNoSupervisor,  // crane-run, or a host's agent, is stopped for a while
   kHostLost,      // a host with node, server, agent and directory is lost for a while
   kDiffers,       // a server does something else than the others
@@ -116,7 +116,7 @@ struct Result {
   // Clients with connections: bytes that they received, how many were taken over, and how many were
   // reset, as is allowed.
   std::uint64_t heard = 0, adopted = 0, lost = 0;
-  std::int64_t whole_ns = 0;  // from the last fault until everything was whole
+  std::int64_t whole_ns = 0;  // from the last fault until all replicas were ready
 };
 
 class ReplicaWorld {
@@ -167,7 +167,7 @@ class ReplicaWorld {
   void begins_at(const StoredCheckpoint& one, bool another);
   // The state of a server that has run everything up to this committed entry.
   std::uint64_t hash_at(std::uint64_t index);
-  // .. and after the next entry, from the hash before it.
+  // The hash after the entry `index`, computed from the hash before it.
   std::uint64_t next_hash(std::uint64_t before, std::uint64_t index) const;
   // `dumped`: by CRIU; otherwise it contains the server's files.
   void published(const StoredCheckpoint& one, std::uint64_t relied, bool dumped);
@@ -245,7 +245,7 @@ class ReplicaWorld {
   std::int64_t unsupervised_until_ns_ = 0, refuses_until_ns_ = 0;
   unsigned slow_ = kNone, stood_ = kNone;
   bool refuses_for_good_ = false;
-  bool refused_alone_ = false;  // the last fault was a refusal, and all were whole then
+  bool refused_alone_ = false;  // the last fault was a refusal, and all replicas were ready then
   bool log_given_up_ = false;
   bool differed_ = false;  // a server was made to differ
   std::uint32_t next_request_ = 1;

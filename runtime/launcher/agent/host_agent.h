@@ -13,7 +13,7 @@
 //                 {"t":"drained","why":""}   an operator drained it (why: it did not recover)
 //                 {"t":"resumed"}            an operator resumed it
 //                 {"t":"ended","wait":n,"server_exit":n,"server_end":"exited","refused":"...",
-//                     "said":"...","log":"..."}
+//                     "said":"...","log":"..."}   its last line, and the path of its log
 //                 {"t":"stopped","groups":n}
 //   run -> agent  {"t":"group","file":TOML,"secret":"...","replica":n}  after a valid `hello`
 //                 {"t":"start"}  when all hosts are ready

@@ -219,7 +219,7 @@ bool one_is_made(const std::string& home) {
   return false;
 }
 
-// Sets `source` to the newest usable checkpoint; false: there is none.
+// Sets `source` to the newest usable checkpoint.  Returns false if there is none.
 bool find_newest(const std::string& home, const std::string& log_digest, Source& source) {
   for (auto& kept : checkpoint::find_kept(home).checkpoints) {
     checkpoint::Listed& one = kept.listed;

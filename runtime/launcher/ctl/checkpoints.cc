@@ -100,26 +100,27 @@ Verdict verify_checkpoint(const Kept& kept, const std::string& log_digest, std::
   const std::string& path = kept.listed.path;
   Checkpoints place({fs::path(path).parent_path().string(), 1, {}});
   const Outcome verified = place.verify(kept.listed.name);
-  const std::string who =
+  const std::string prefix =
       fmt::format("replica {}, checkpoint {}: ", kept.replica, kept.listed.name);
   const std::string& theirs = kept.listed.manifest.log_digest;
   if (verified && !log_digest.empty() && theirs != log_digest) {
-    sentence = who +
-               "whole, but it belongs to another group with another log: no replica of this group "
-               "can begin at it; remove " +
-               path;
+    sentence =
+        prefix +
+        "correct, but it belongs to another group with another log: no replica of this group "
+        "can begin at it; remove " +
+        path;
     return Verdict::kForeign;
   }
   if (verified) {
-    sentence = who + "well, " + control::size_text(kept.listed.bytes()) + " read";
+    sentence = prefix + "correct, " + control::size_text(kept.listed.bytes()) + " read";
     return Verdict::kWell;
   }
-  sentence = who + verified.error().message();
+  sentence = prefix + verified.error().message();
   if (verified.error().code == Code::kDenied || is_denied(path)) return Verdict::kDenied;
-  // The node removes old checkpoints, and holds the lock of one until it is gone.
+  // The node may remove an old checkpoint meanwhile; it keeps it locked until it is removed.
   const bool gone = ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
   if (gone || verified.error().code == Code::kBusy) {
-    sentence = who + "removed meanwhile";
+    sentence = prefix + "removed meanwhile";
     return Verdict::kRemoved;
   }
   return verified.error().code == Code::kDamaged ? Verdict::kDamaged : Verdict::kFailed;

@@ -228,14 +228,14 @@ RequestResult ask_replica(const Request& request, const std::string& group, int 
                           const Json& what) {
   bool denied = false;
   const auto sockets = find_replicas(request.dir_of(group), group, denied);
-  const std::string who = "replica " + std::to_string(replica);
+  const std::string name = "replica " + std::to_string(replica);
   if (sockets.count(replica) == 0) {
-    return {kRefused, "not here: " + group + ": " + who + " is on another host; run this there"};
+    return {kRefused, "not here: " + group + ": " + name + " is on another host; run this there"};
   }
   std::string text;
   if (ask_node(sockets.at(replica), what.dump(), kAskTimeoutMs, text) != Reply::kAnswer) {
     return {static_cast<int>(Health::kDegraded),
-            "no answer: " + group + ": " + who + " does not answer; see its node.log", true};
+            "no answer: " + group + ": " + name + " does not answer; see its node.log", true};
   }
   return result_of(group, text);
 }
@@ -247,21 +247,21 @@ RequestResult request_of_leader(const Request& request, const std::string& group
     return {kNoLeader, "no leader: " + group + ": no replica leads; see crane-ctl status " + group,
             true};
   }
-  RequestResult told = ask_replica(request, group, summary["leader"].get<int>(), what);
-  if (told.status == static_cast<int>(Health::kDegraded)) told.status = kNoLeader;
-  return told;
+  RequestResult result = ask_replica(request, group, summary["leader"].get<int>(), what);
+  if (result.status == static_cast<int>(Health::kDegraded)) result.status = kNoLeader;
+  return result;
 }
 
 int ask_leader(const Request& request, const Json& what) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
-  const RequestResult told = request_of_leader(request, group, summary_of(request, group), what);
-  if (told.status == 0) {
-    print(told.message + "\n");
+  const RequestResult result = request_of_leader(request, group, summary_of(request, group), what);
+  if (result.status == 0) {
+    print(result.message + "\n");
   } else {
-    say(told.message);
+    say(result.message);
   }
-  return told.status;
+  return result.status;
 }
 
 int list_members(const Request& request) {

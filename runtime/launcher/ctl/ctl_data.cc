@@ -36,8 +36,9 @@ Outcome write_archive(const Source& source, const About& about, NewFile& file,
   auto fd = file.open();
   if (!fd) return fd.error();
   ArchiveWriter writer(std::move(fd).value(), file.shown());
-  if (auto told = writer.head(kExportHead, text_of(about, kExportHead)); !told) return told;
-  if (auto told = send_data(source, writer); !told) return told.error();
+  if (auto outcome = writer.head(kExportHead, text_of(about, kExportHead)); !outcome)
+    return outcome;
+  if (auto outcome = send_data(source, writer); !outcome) return outcome.error();
   if (auto ended = writer.finish(!file.is_stdout()); !ended) return ended;
   bytes = writer.bytes();
   return file.name_it();
@@ -49,7 +50,7 @@ Outcome write_directory(const Source& source, const About& about, const std::str
   if (auto begun = fresh.begin(); !begun) return begun;
   Extractor out(fresh.path());
   NumberedTrees numbered(trees_of(about.data), path, out);
-  if (auto told = send_data(source, numbered); !told) return told.error();
+  if (auto outcome = send_data(source, numbered); !outcome) return outcome.error();
   for (std::size_t i = 0; i < about.data.size(); ++i) {
     std::error_code failed;
     const std::string to = fresh.path() + about.data[i];
@@ -166,24 +167,25 @@ int import_data(const Request& request) {
 }  // namespace
 
 Command data_commands(Request& r) {
-  return {"data",
-          "the files that the server keeps in --data",
-          {},
-          {{"export",
-            "saves them at one log entry, from a follower, while the group serves",
-            {file_word(r, "the file to create, a tar archive in zstd format; -: standard output"),
-             group_word(r),
-             {"--unpacked", Word::Flag{&r.unpacked}, "create a directory instead"},
-             {"--replica", &r.replica, "the replica that exports", {.bounds = {{0, kReplicaMost}}}},
-             tier_word(r, "as for checkpoint now; restart: files of a server that ended in order")},
-            {},
-            [&r] { return export_data(r); }},
-           {"import",
-            "creates a new group that begins with them",
-            {file_word(r, "a file that data export wrote; -: standard input"),
-             {"group", &r.group, "the new group's name", {.required = true}}},
-            {},
-            [&r] { return import_data(r); }}}};
+  return {
+      "data",
+      "the files that the server keeps in --data",
+      {},
+      {{"export",
+        "saves them at one log entry, from a follower, while the group serves",
+        {file_word(r, "the file to create, a tar archive in zstd format; -: standard output"),
+         group_word(r),
+         {"--unpacked", Word::Flag{&r.unpacked}, "create a directory instead"},
+         {"--replica", &r.replica, "the replica that exports", {.bounds = {{0, kReplicaMost}}}},
+         tier_word(r, "as for checkpoint now; restart: files of a server that stopped cleanly")},
+        {},
+        [&r] { return export_data(r); }},
+       {"import",
+        "creates a new group that begins with them",
+        {file_word(r, "a file that data export wrote; -: standard input"),
+         {"group", &r.group, "the new group's name", {.required = true}}},
+        {},
+        [&r] { return import_data(r); }}}};
 }
 
 }  // namespace crane::launcher

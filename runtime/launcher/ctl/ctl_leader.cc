@@ -52,14 +52,14 @@ Json wait_for_transfer(const Request& request, const std::string& group, const J
 }
 
 std::string not_transferred(const Request& request, const std::string& group, const Json& now) {
-  const std::string who =
+  const std::string wanted =
       request.to >= 0 ? "replica " + std::to_string(request.to) : "another replica";
   const std::string but =
       now["leader"].is_number()
           ? "replica " + now["leader"].dump() + " leads"
           : "no replica leads" +
                 (now.contains("no_quorum") ? ": " + text_in(now, "no_quorum") : std::string());
-  return "not transferred: " + group + ": " + who + " did not take the lead within " +
+  return "not transferred: " + group + ": " + wanted + " did not take the lead within " +
          std::to_string(kPatienceMs / 1000) + " s: " + but + "; see crane-ctl status " + group;
 }
 
@@ -73,12 +73,12 @@ int transfer_lead(const Request& request) {
   const Json before = summary_of(request, group);
   Json what{{"do", "transfer"}};
   if (request.to >= 0) what["to"] = request.to;
-  const RequestResult told = request_of_leader(request, group, before, what);
-  if (told.status != 0) {
-    say(told.message);
-    return told.status;
+  const RequestResult result = request_of_leader(request, group, before, what);
+  if (result.status != 0) {
+    say(result.message);
+    return result.status;
   }
-  print(told.message + "\n");
+  print(result.message + "\n");
   if (request.no_wait) return 0;
   const Json now = wait_for_transfer(request, group, before, what);
   if (is_transferred(before, now, request.to)) {

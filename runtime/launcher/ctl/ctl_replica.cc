@@ -91,10 +91,10 @@ int hand_over(const Request& request, const std::string& group, int replica) {
     const Json summary = summary_of(request, group);
     if (!summary["leader"].is_number()) continue;
     if (summary["leader"] != replica) return 0;
-    const RequestResult told = request_of_leader(request, group, summary, {{"do", "transfer"}});
-    if (told.status != 0 && !told.busy) {
-      say(told.message);
-      return told.status;
+    const RequestResult result = request_of_leader(request, group, summary, {{"do", "transfer"}});
+    if (result.status != 0 && !result.busy) {
+      say(result.message);
+      return result.status;
     }
     tell("the lead is handed over");
   }
@@ -138,15 +138,15 @@ int drain(const Request& request, const std::string& group, int replica, Starter
     if (asked) continue;
     if (const int bad = hand_over(request, group, replica); bad != 0) return bad;
     node = static_cast<pid_t>(number_in(row, "pid"));
-    const RequestResult told = ask_replica(request, group, replica, {{"do", "leave"}});
-    asked = told.status == 0;
+    const RequestResult result = ask_replica(request, group, replica, {{"do", "leave"}});
+    asked = result.status == 0;
     if (asked) {
-      tell(told.message);
-    } else if (told.busy) {
-      tell("waiting: " + told.message);
+      tell(result.message);
+    } else if (result.busy) {
+      tell("waiting: " + result.message);
     } else {
-      say(told.message);
-      return told.status;
+      say(result.message);
+      return result.status;
     }
   }
 }
@@ -221,9 +221,9 @@ RequestResult ask_to_start(const Request& request, const std::string& group, int
     case Starter::kCraneRun:
       if (!forgets && request.checkpoint.empty()) {
         // A replica that waits for its next attempt can start without a leader.
-        const RequestResult told =
+        const RequestResult result =
             ask_crane_run(request, group, {{"do", "resume"}, {"replica", replica}});
-        if (told.status == 0) return told;
+        if (result.status == 0) return result;
       }
       return request_of_leader(request, group, summary_of(request, group),
                                {{"do", "bring_back"},
@@ -244,16 +244,16 @@ int bring_back(const Request& request, const std::string& group, int replica, St
                bool forgets) {
   const auto deadline = now_ms() + kPatienceMs;
   for (;; poll(nullptr, 0, kLookEveryMs)) {
-    const RequestResult told = ask_to_start(request, group, replica, starter, forgets);
+    const RequestResult result = ask_to_start(request, group, replica, starter, forgets);
     // An earlier request may have succeeded although its answer came too late.
-    const bool begun = told.busy && state_of(request, group, replica) == "ok";
-    if (told.status == 0 || begun) {
-      print((begun ? name_of(replica) + " is started" : told.message) + "\n");
+    const bool begun = result.busy && state_of(request, group, replica) == "ok";
+    if (result.status == 0 || begun) {
+      print((begun ? name_of(replica) + " is started" : result.message) + "\n");
       return wait_until_back(request, group, replica, starter);
     }
-    if (told.busy && now_ms() < deadline) continue;
-    say(told.message);
-    return told.status;
+    if (result.busy && now_ms() < deadline) continue;
+    say(result.message);
+    return result.status;
   }
 }
 
@@ -399,16 +399,16 @@ int replace_member(const Request& request) {
     }
     if (step == ReplaceStep::kAdd) keep_one(request, group);
     if (step == ReplaceStep::kPromote && goal == 0) goal = number_in(summary, "commit");
-    const RequestResult told = next_change(request, group, summary, step, goal);
-    leaving |= step == ReplaceStep::kRemove && told.status == 0;
-    if (told.status == 0) {
-      tell(told.message);
-    } else if (told.busy) {
-      tell("waiting: " + told.message +
+    const RequestResult result = next_change(request, group, summary, step, goal);
+    leaving |= step == ReplaceStep::kRemove && result.status == 0;
+    if (result.status == 0) {
+      tell(result.message);
+    } else if (result.busy) {
+      tell("waiting: " + result.message +
            (step == ReplaceStep::kPromote ? "; does its node run?" : ""));
     } else {
-      say(told.message + "; run the same command again to continue from here");
-      return told.status;
+      say(result.message + "; run the same command again to continue from here");
+      return result.status;
     }
   }
 }

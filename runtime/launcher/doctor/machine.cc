@@ -101,7 +101,8 @@ std::optional<std::uint64_t> bound(rlim_t limit) {
   return limit;
 }
 
-// The number of processors that this process's version 2 control group allows; `all`: no limit.
+// Returns the number of processors that this process's version 2 control group allows, or `all` if
+// it has no limit.
 int processors_of_group(int all) {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {

@@ -56,7 +56,7 @@ int fail(const Error& problem) {
   return problem.exit_status;
 }
 
-// What crane-run determines before it starts a group.
+// The facts that crane-run determines before it starts a group.
 struct Found {
   std::string program;
   ProgramPaths parts;

@@ -120,7 +120,7 @@ int Group::conclude() {
   }
   say(problem.error().text, setup::Level::kError);
   // If the first port was taken, no client was ever heard.  A group that --strict ended was started
-  // to find unhooked calls.  Neither holds data that matters.
+  // to find unhooked calls.  Both hold no data worth keeping.
   const bool heard = status_of(problem) != Status::kPortTaken || !listeners_.sockets().empty();
   if (supervisor_.has_served() && heard && status_of(problem) != Status::kUnhooked) {
     report_kept_data();
@@ -131,7 +131,7 @@ int Group::conclude() {
   return problem.error().exit_status;
 }
 
-// Ends a group that has nothing to continue with.
+// Removes the files of a group that cannot be continued.
 void Group::remove_group() {
   unsaved_.end(directories_.dir(), options_.places());
   remove_record(directories_.dir());
@@ -240,7 +240,7 @@ void Group::on_node_end(Replica& replica, int status) {
   step(supervise::NodeEnded{.replica = replica.number, .wait = status});
 }
 
-// --- what others see ----------------------------------------------------------------------------
+// --- state.json ----------------------------------------------------------------------------
 
 std::string Group::home_of(int replica) const {
   return directories_.dir() + "/r" + std::to_string(replica);

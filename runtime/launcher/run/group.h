@@ -48,7 +48,7 @@ using setup::Profile;
 using setup::ProgramPaths;
 
 // Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD until the group's loop reads them.  A crane-run that
-// is stopped while it looks for its nodes therefore still ends them in order.
+// is stopped while it looks for its nodes therefore still stops them cleanly.
 void hold_signals();
 
 class Group {

@@ -113,7 +113,7 @@ void Group::carry_out(const supervise::AskMember& a) {
   tell(at(a.leader), {{"t", "member"}, {"change", a.change}, {"replica", a.replica}});
 }
 
-// Only looks whether there is a checkpoint; the node checks whether it is whole.
+// Only looks whether there is a checkpoint; the node checks whether it is complete.
 void Group::carry_out(const supervise::LookForCheckpoint& a) {
   const std::string digest =
       checkpoint::digest_of_log(options_.name, number_of_log(record_.log_id));

@@ -463,9 +463,9 @@ void Hosts::on_ended(Host& host, const Json& message) {
   host.refused = message.at("refused");
   host.log = message.at("log");
   host.server = host.drained = false;
-  const std::string said = message.at("said");
+  const std::string last_line = message.at("said");
   const std::string cause =
-      how_ended(wait) + (WIFEXITED(wait) && !said.empty() ? " (" + said + ")" : "");
+      how_ended(wait) + (WIFEXITED(wait) && !last_line.empty() ? " (" + last_line + ")" : "");
   if (phase_ == Phase::kStopping) {
     if (!host.log.empty() && !killed_) {
       say(place_of(host) + " " + cause + "; its log: " + host.log);

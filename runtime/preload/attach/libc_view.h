@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What libc itself reads from the machine: the size of a stream's buffer is a file system's block
-// size, qsort() and malloc() query the memory and the processors. These calls go from libc to libc
-// and pass no stub of ours, so the functions that answer them begin with a jump to ours.
+// Values that libc itself reads from the machine: the size of a stream's buffer is a file system's
+// block size, qsort() and malloc() query the memory and the processors. These calls go from libc to
+// libc and pass no stub of ours, so the functions that answer them begin with a jump to ours.
 //
 // They run while libc holds its own locks, so they take no turn. Between two operations a thread
 // may have lost the turn, at another instruction on each replica. So they return only values that

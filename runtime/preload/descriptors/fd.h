@@ -116,7 +116,7 @@ int close_descriptor(Turn& turn, int fd) noexcept;
 int bind_duplicate(Turn& turn, int fd, long to) noexcept;
 void forget_descriptor(Turn& turn, int fd) noexcept;
 
-// Opens a placeholder for a wholly virtual file; `flags`: O_NONBLOCK and O_CLOEXEC as in socket(2).
+// Opens a placeholder for a wholly virtual file.  `flags` may contain O_NONBLOCK and O_CLOEXEC.
 long make_placeholder(int flags) noexcept;
 // Binds a new virtual file of `kind` to the open descriptor `fd` (or a negative error). -ENFILE:
 // the table is full.

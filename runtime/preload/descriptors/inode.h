@@ -27,8 +27,8 @@ inline bool look(int directory, const char* path, int flags, struct stat& s) noe
   return raw_syscall(SYS_newfstatat, directory, path, &s, flags) == 0;
 }
 
-// Records that the plain descriptor `fd` was opened for writing; `is_new`: the call created the
-// file.
+// Records that the plain descriptor `fd` was opened for writing.  `is_new` is true if the call
+// created the file.
 void note_opened(Turn& turn, int fd, bool is_new) noexcept;
 // Records a write, before or after the call. Ignores descriptors that note_opened does not know.
 void note_written(int fd) noexcept;

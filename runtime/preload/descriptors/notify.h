@@ -37,8 +37,8 @@ void tell_of_descriptor(dmt::Layout& w, int fd, std::uint32_t events) noexcept;
 inline void by_descriptor(dmt::Layout& w, int fd, std::uint32_t events) noexcept {
   if (wants(w, events)) tell_of_descriptor(w, fd, events);
 }
-// Reports that the plain descriptor `fd` was opened with `flags`; `is_new`: the call created the
-// file.
+// Reports that the plain descriptor `fd` was opened with `flags`.  `is_new` is true if the call
+// created the file.
 void tell_of_opening(dmt::Layout& w, int fd, int flags, bool is_new) noexcept;
 inline void opened(dmt::Layout& w, int fd, int flags, bool is_new) noexcept {
   if (wants(w, IN_ALL_EVENTS)) tell_of_opening(w, fd, flags, is_new);

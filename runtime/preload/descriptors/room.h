@@ -45,7 +45,7 @@ auto with_room(Call call, int fd = -1) noexcept {
   while (result < 0 && room.again(errno, fd)) result = call();
   return result;
 }
-// The same for a system call, which returns negative errors.
+// with_room() for a system call, which returns negative errors.
 template <typename Call>
 long with_room_raw(Call call, int fd = -1) noexcept {
   RoomWait room;

@@ -79,8 +79,8 @@ std::uint32_t take_end(Turn& turn, int fd, std::uint64_t name, FileKind kind, bo
 
 // Warns that a process outside the server cannot open the other end.
 void say_waiting(const char* path) noexcept {
-  static bool said = false;
-  if (!first_time(said)) return;
+  static bool reported = false;
+  if (!first_time(reported)) return;
   Message() << "open: " << path << ": waits until a process of the server opens this FIFO's other"
             << " end: processes outside do not count; to read from one, the server must open"
             << " a FIFO that it did not make, in a directory of --bind, by its whole path";

@@ -27,8 +27,8 @@ struct aiocb* plain_form(struct aiocb64* c) noexcept {
 enum class Request : std::uint8_t { kRead, kWrite, kSync, kDataSync };
 
 int refuse() noexcept {
-  static bool said = false;
-  if (first_time(said)) {
+  static bool reported = false;
+  if (first_time(reported)) {
     Message() << "aio on a socket or pipe is not supported: the call fails, use read and write";
   }
   return fail(ENOSYS);

@@ -82,8 +82,8 @@ int add_watch(Turn& turn, int fd, const char* path, std::uint32_t mask) noexcept
   if ((mask & IN_MASK_ADD) != 0 && (mask & IN_MASK_CREATE) != 0) return -EINVAL;
   const std::int64_t instance = instance_of(fd);
   if (instance < 0) return static_cast<int>(instance);
-  static bool said = false;
-  if (first_time(said)) {
+  static bool reported = false;
+  if (first_time(reported)) {
     Message() << "inotify: the server gets events of its own processes only; changes that other "
                  "processes make are not replicated events";
   }

@@ -44,7 +44,7 @@ bool is_empty(mqd_t q) noexcept {
 
 // --- SIGEV_THREAD --------------------------------------------------------------------------------
 
-// What the thread that waits for a notice will run.
+// The function that the thread that waits for a notice will call.
 struct Waiting {
   bool used;
   std::uint32_t notice;
@@ -100,7 +100,7 @@ int start_waiting(const struct sigevent& e, std::uint32_t notice,
   return EAGAIN;
 }
 
-// Returns an error number; `made`: the number of the notice, for a thread that waits for it.
+// Returns an error number.  `made` gets the notice's number, for the thread that waits for it.
 int register_notice(Turn& turn, mqd_t q, const struct sigevent& e, dmt::MessageNotice& like,
                     std::uint32_t& made) noexcept {
   like.object = object_of_queue(turn, q);

@@ -92,8 +92,8 @@ bool describe_bound(int fd, Status* s) noexcept {
 template <typename Status, typename Call>
 int status_by_name(Op op, const Place& place, Status* s, Call call) noexcept {
   Turn turn(op);
-  if (const int told = describe_terminal(turn.w, place, s); told <= 0) {
-    return finish_int(turn, told);
+  if (const int described = describe_terminal(turn.w, place, s); described <= 0) {
+    return finish_int(turn, described);
   }
   const int result = call();
   if (result == 0) {
@@ -197,8 +197,8 @@ int __fxstatat64(int, int d, const char* p, struct stat64* s, int f) {
 
 int statx(int d, const char* p, int f, unsigned mask, struct statx* s) {
   Turn turn(Op::statx);
-  if (const int told = describe_terminal(turn.w, {d, p, f}, s); told <= 0) {
-    return finish_int(turn, told);
+  if (const int described = describe_terminal(turn.w, {d, p, f}, s); described <= 0) {
+    return finish_int(turn, described);
   }
   const int result = real::statx(d, p, f, mask | STATX_BASIC_STATS, s);
   if (result == 0) {

@@ -30,7 +30,7 @@ LoadedText libc_text() noexcept;
 LoadedText own_text() noexcept;
 // Whether the code is ld.so's, the vDSO's or libcrane.so's.
 bool is_trusted(std::uintptr_t address) noexcept;
-// The same, or libc's: such code may hold locks, so it must not wait for a turn.
+// Whether the code is trusted or libc's: such code may hold locks, so it must not wait for a turn.
 bool is_libc_or_trusted(const void* address) noexcept;
 
 }  // namespace crane

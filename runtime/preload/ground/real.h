@@ -23,7 +23,7 @@ namespace crane::real {
 
 // The next definition of `name`, or null.
 void* find(const char* name, std::uint32_t hash, const char* version) noexcept;
-// The same; asserts that there is one.
+// find() that asserts that there is a definition.
 void* resolve(const char* name, std::uint32_t hash, const char* version) noexcept;
 
 template <typename F, typename Row>

@@ -103,7 +103,7 @@ long socket_beyond_limit() noexcept {
   return fd;
 }
 
-// If there is no descriptor at all, uses the place of the spare one; `spare`: whether it did.
+// If no descriptor is free, uses the place of the spare one and sets `spare`.
 long socket_for_check_in(bool& spare) noexcept {
   long fd = new_socket();
   if (fd == -EMFILE) fd = socket_beyond_limit();

@@ -15,7 +15,8 @@ namespace crane::interfaces {
 
 using Ip4 = std::array<std::uint8_t, 4>;
 
-// From a range that no host on the Internet uses (TEST-NET-1).
+// The address that every replica claims to have, from a range that no host on the Internet uses
+// (TEST-NET-1).
 inline constexpr Ip4 kAddress = {192, 0, 2, 1};
 inline constexpr Ip4 kLoopback = {127, 0, 0, 1};
 

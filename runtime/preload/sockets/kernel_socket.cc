@@ -67,8 +67,8 @@ void set_readable(dmt::Layout& w, std::uint32_t file, bool readable, bool edge) 
   dmt::refresh_readiness(w, file, edge);
 }
 
-// What the kernel reports for the caller's own socket; the value is stable because threads send
-// only at a turn.
+// Returns the kernel's report for the caller's own socket.  The value is stable, because threads
+// send only at a turn.
 bool is_readable(int fd) noexcept {
   struct pollfd p = {fd, POLLIN, 0};
   return raw_syscall(SYS_poll, &p, 1, 0) == 1;

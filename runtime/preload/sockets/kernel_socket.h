@@ -2,8 +2,8 @@
 #pragma once
 // Sockets with messages that the kernel keeps: unix datagrams by name, and netlink. Kernel calls do
 // not block; a thread that must wait does so in the scheduler. The sender finds the receiver by the
-// hash of its name (unix_socket.h) and signals that a message is there. Messages from outside the
-// server are not signalled, so a waiting thread also checks at intervals.
+// hash of its name (unix_socket.h) and signals that a message has arrived. Messages from outside
+// the server are not signalled, so a waiting thread also checks at intervals.
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
 

@@ -277,7 +277,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
   if (buffers.total == 0 && !whole && message.msg_controllen == 0) return 0;
   const WaitPolicy policy =
       tcp_socket::wait_policy_of(turn.w, file, flags, tcp_socket::receive_timeout(file));
-  // A call continues until this much is there; MSG_PEEK takes what it finds.
+  // A call continues until so many bytes have arrived; MSG_PEEK takes what it finds.
   const std::size_t enough =
       (flags & MSG_PEEK) != 0 || whole ? 0
       : (flags & MSG_WAITALL) != 0

@@ -33,7 +33,8 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& messag
 
 // Called before the kernel sends the message, because a sent message cannot be refused.
 bool has_room_for_rights(const dmt::Layout& w, const struct msghdr& message) noexcept;
-// For descriptors in a message that was sent to the socket `to` or came from `file`.
+// Record and bind the descriptors in a message that was sent to the socket `to` or received from
+// `file`.
 void note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message) noexcept;
 void bind_peeked_rights(Turn& turn, std::uint32_t file, struct msghdr& message) noexcept;
 // Drops the rights that were sent with bytes before `place` and were not received with them.

@@ -231,8 +231,8 @@ int create(Turn& turn, int domain, int type, int protocol) noexcept {
     return -EPROTONOSUPPORT;
   }
   if (kind != SOCK_STREAM || (protocol != 0 && protocol != IPPROTO_TCP)) {
-    static bool said = false;
-    if (first_time(said)) {
+    static bool reported = false;
+    if (first_time(reported)) {
       Message() << "socket: domain " << domain << ", type " << kind << ", protocol " << protocol
                 << ": only TCP is replicated; the call fails";
     }

@@ -34,8 +34,8 @@ int destination_of(const dmt::Layout& w, std::uint32_t file, const struct sockad
   return 0;
 }
 
-// Waits until the listener has room for one more connection. 0, or a negative error. A nonblocking
-// socket does not wait: it gets at once the result that Linux would report later.
+// Waits until the listener has room for one more connection. Returns 0 or a negative error. A
+// nonblocking socket does not wait: it gets at once the result that Linux would report later.
 int await_room(Turn& turn, int fd, std::uint32_t file, const VirtualAddress& to,
                std::uint32_t& listener) noexcept {
   const WaitPolicy policy = wait_policy_of(turn.w, file, 0, send_timeout(file));
@@ -91,7 +91,7 @@ int connect_to_own(Turn& turn, int fd, std::uint32_t file, const VirtualAddress&
   return f.nonblocking ? -EINPROGRESS : 0;
 }
 
-// Waits for CONNECTED. `under_way`: the result when the socket does not wait, or no longer waits.
+// Waits for CONNECTED. Returns -under_way if the socket does not wait, or no longer waits.
 int await_outcome(Turn& turn, int fd, std::uint32_t file, int under_way) noexcept {
   FileRecord& f = turn.w.files[file];
   const WaitPolicy policy = wait_policy_of(turn.w, file, 0, send_timeout(file));
@@ -108,8 +108,8 @@ int await_outcome(Turn& turn, int fd, std::uint32_t file, int under_way) noexcep
   return 0;
 }
 
-// The address that the leader binds its socket to. No host has the address that all replicas claim
-// to have.
+// Returns the address to which the leader binds its socket. The address that the server sees as its
+// own does not exist on any host, so it is left out.
 VirtualAddress source_for_leader(const dmt::ListenerState& l, const VirtualAddress& to) noexcept {
   VirtualAddress from{};
   from.family = to.family;

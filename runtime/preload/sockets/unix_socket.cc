@@ -106,8 +106,8 @@ int refuse_outside(const struct sockaddr* a) noexcept {
   struct stat status {};
   const long found = raw_syscall(SYS_stat, un->sun_path, &status);
   if (found < 0) return static_cast<int>(found);
-  static bool said = false;
-  if (S_ISSOCK(status.st_mode) && first_time(said)) {
+  static bool reported = false;
+  if (S_ISSOCK(status.st_mode) && first_time(reported)) {
     Message() << "connect: " << un->sun_path
               << ": not a socket of this server: such connections are not replicated; refused";
   }
@@ -154,13 +154,13 @@ long kernel_accept(int fd, struct sockaddr* a, socklen_t* n, int flags,
       continue;
     }
     if (number < 0) return number;
-    struct ucred who {};
-    socklen_t size = sizeof who;
-    raw_syscall(SYS_getsockopt, number, SOL_SOCKET, SO_PEERCRED, &who, &size);
-    if (static_cast<std::uint32_t>(who.pid) == connector) return number;
+    struct ucred peer {};
+    socklen_t size = sizeof peer;
+    raw_syscall(SYS_getsockopt, number, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    if (static_cast<std::uint32_t>(peer.pid) == connector) return number;
     raw_syscall(SYS_close, number);
-    static bool said = false;
-    if (first_time(said)) {
+    static bool reported = false;
+    if (first_time(reported)) {
       Message() << "accept: a process outside the server connected to a unix socket: such"
                 << " connections are not replicated; closed";
     }
@@ -344,8 +344,8 @@ int name(int fd, std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t
 }
 
 int refuse_credentials() noexcept {
-  static bool said = false;
-  if (first_time(said)) {
+  static bool reported = false;
+  if (first_time(reported)) {
     Message() << "credentials and descriptors do not pass to a unix socket of the host: refused";
   }
   return -EOPNOTSUPP;

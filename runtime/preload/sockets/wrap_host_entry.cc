@@ -84,7 +84,7 @@ int host_error_of(int error) noexcept {
   }
 }
 
-// What the functions with _r return in addition to the entry.
+// The results of functions with _r in addition to the entry.
 struct Outcome {
   struct hostent** result;
   int* host_error;
@@ -221,8 +221,8 @@ int put_unix(const struct sockaddr* a, socklen_t size, char* host, socklen_t hos
 // --- the resolver's own functions  ---------------------------------------------------------------
 
 int refuse() noexcept {
-  static bool said = false;
-  if (first_time(said)) {
+  static bool reported = false;
+  if (first_time(reported)) {
     Message() << "the server calls the resolver directly (res_query or similar), which is not "
                  "supported: the call fails, getaddrinfo and getnameinfo work";
   }

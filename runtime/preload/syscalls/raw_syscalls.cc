@@ -195,7 +195,8 @@ struct Call<function> {
   }
 };
 
-// A row of interposed.def called by number, with the check for our own descriptors.
+// A row of interposed.def that a system call's number selects, with the check for our own
+// descriptors.
 template <Op op, auto function>
 long row_by_words(const long* a) noexcept {
   constexpr own::Arguments which = own::arguments_of(op);

@@ -2,7 +2,7 @@
 #pragma once
 // The scheduling parameters that threads have set (dmt::ThreadScheduling), checked as Linux does.
 //
-// Threads: REQUIRES the turn, except the first two.
+// Threads: REQUIRES the turn, except check_scheduling() and take_scheduling().
 
 #include <cstdint>
 
@@ -26,7 +26,8 @@ void inherit_scheduling(dmt::Layout& w, std::uint16_t from, std::uint16_t to, bo
 // REQUIRES: check_scheduling() allows it.
 void set_scheduling(dmt::Layout& w, std::uint16_t slot, const Scheduling& wanted) noexcept;
 
-// sched_getattr and sched_setattr, for which libc has no functions, with the words of the call.
+// sched_getattr and sched_setattr, for which libc has no functions.  `words` are the arguments of
+// the system call.
 long get_attributes_by_number(const long* words) noexcept;
 long set_attributes_by_number(const long* words) noexcept;
 

@@ -100,7 +100,7 @@ int policy_of(const dmt::ThreadScheduling& s) noexcept {
 
 int answer(int error) noexcept { return error == 0 ? 0 : fail(error); }
 
-// The same for the calls about affinity: a negative number names no process there.
+// find() for the calls about affinity, for which a negative number names no process.
 int find_for_affinity(const dmt::Layout& w, pid_t p, bool changes, std::uint16_t& slot) noexcept {
   return p < 0 ? ESRCH : find(w, p, changes, slot);
 }
@@ -172,8 +172,8 @@ long get_attributes_by_number(const long* a) noexcept {
   now.size = kAttributesBytes;
   now.policy = s.policy;
   now.flags = s.resets_on_fork ? 1 : 0;
-  const auto who = static_cast<unsigned>(a[0]);
-  now.nice = static_cast<std::int32_t>(20 - raw_syscall(SYS_getpriority, PRIO_PROCESS, who));
+  const auto thread = static_cast<unsigned>(a[0]);
+  now.nice = static_cast<std::int32_t>(20 - raw_syscall(SYS_getpriority, PRIO_PROCESS, thread));
   now.priority = s.priority;
   std::memcpy(out, &now, sizeof now);
   return 0;

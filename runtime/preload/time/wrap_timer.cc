@@ -146,7 +146,7 @@ namespace {
 
 using NotifyFunction = void (*)(union sigval);
 
-// What a SIGEV_THREAD timer starts; the addresses belong to this process.
+// The function that a SIGEV_THREAD timer starts; the addresses belong to this process.
 struct ThreadNotice {
   NotifyFunction function;
   union sigval value;

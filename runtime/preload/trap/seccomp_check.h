@@ -79,7 +79,7 @@ long let_kernel_answer(long number, const Words& arguments) noexcept;
 // Whether the trap replaces a kill by a filter.
 bool is_kill(const siginfo_t& info) noexcept;
 
-// Whether the filters refuse a call by number; `answer`: the kernel's result (-errno).
+// Whether the filters refuse the system call `number`.  `answer` gets the kernel's result (-errno).
 bool is_answered(long number, const long* arguments, long& answer) noexcept;
 
 }  // namespace crane::sandbox

@@ -6,8 +6,9 @@
 //   from libc's text             not checked: libc's calls, for us or for itself, cost nothing
 //   from a thread inside Crane   let through: InsideCrane's byte is the selector
 //   from ld.so, libcrane, vDSO   SIGSYS, let through: loading is bounded and rare
-//   from anywhere else           SIGSYS: made an operation by its number, refused, or passed on;
-//                                counted by name and object, unless bounded (dmt/unhooked.h)
+//   from anywhere else           SIGSYS: the call's number decides whether it becomes an operation,
+//                                is refused or passed on; counted by name and object, unless
+//                                bounded (dmt/unhooked.h)
 //
 // In strict mode the first such call ends the replica.
 //

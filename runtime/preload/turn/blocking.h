@@ -35,7 +35,7 @@ int until_free(Turn& turn, std::uint64_t object, Attempt attempt) noexcept {
   return error;
 }
 
-// The same with an absolute time of `clock`; returns EINVAL for a bad time only when it would
+// Blocks until an absolute time of `clock`; returns EINVAL for a bad time only when it would
 // block.
 template <typename Attempt>
 int until_free_or(Turn& turn, std::uint64_t object, clockid_t clock, const struct timespec* time,

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Time slices that end at a count of branches (DESIGN D21; --branch-counter), in addition to tick
-// points. They may end in any code of the program, also in code of a JIT compiler.
+// Time slices that end at a count of branches (DESIGN D21; --branch-counter), in addition to those
+// that end at a known place of the program (tick points, dmt/slices.h). They may end in any code of
+// the program, also in code of a JIT compiler.
 //
 // Only the program's own branches count. Crane's branches are subtracted from where a thread enters
-// Crane to where it leaves (InsideCrane). A handler of ours is subtracted from its first
-// instruction to its last; outside this range it has no conditional branches.
+// Crane to where it leaves (InsideCrane). In a signal handler of Crane, branches are subtracted
+// from the reading of the counter at its begin to the one at its end; the few instructions outside
+// have no conditional branch.
 //
-//   far from the end    nothing: the counter's interrupt comes before it
+//   far from the end    no steps: the counter's interrupt comes shortly before the end
 //   near                EFLAGS.TF: SIGTRAP after each instruction, until the count is reached and
 //                       the slice may end (branch_steps.h)
 //   inside Crane        no TF; leaving Crane sets it again
@@ -21,7 +23,7 @@
 // INVARIANT BRANCH-2  Only branches that depend on the program alone are counted: not Crane's
 //     waits, its handlers of interrupts and steps, or repeated reads of the counter.
 //
-// Threads: the own thread's; prepare() once per process.
+// Threads: each call affects the calling thread; prepare() once per process.
 
 #include <csignal>
 

@@ -77,13 +77,13 @@ class CRANE_HOLDS_TURN Turn {
   // Ends the quantum: other threads run first (rule 23).
   void yield() noexcept { yield_ = true; }
 
-  // Also uses up the grant: time and input come next (dmt::end_grant).
+  // Yields, and uses up the grant: time and input come next (dmt::end_grant).
   void end_grant() noexcept {
     yield();
     dmt::end_grant(w);
   }
 
-  // Also ends the slice of this thread (dmt/slices.h).
+  // Yields, and ends the slice of this thread (dmt/slices.h).
   void end_slice() noexcept {
     yield();
     dmt::end_slice(w, own_slot());
@@ -93,7 +93,7 @@ class CRANE_HOLDS_TURN Turn {
   CRANE_TURN_UNCHECKED dmt::WakeReason wait(std::uint64_t object,
                                             std::int64_t deadline_ns = dmt::kNoDeadline) noexcept;
 
-  // The same at a soft barrier (rule 13).
+  // wait() at a soft barrier (rule 13).
   CRANE_TURN_UNCHECKED dmt::WakeReason wait_at_soft_barrier(std::uint64_t object,
                                                             std::int64_t deadline_ns) noexcept;
 

@@ -15,9 +15,9 @@ namespace crane {
 
 inline constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
-// One read of the virtual monotonic clock.
+// Reads the virtual monotonic clock.
 std::int64_t virtual_now() noexcept;
-// The same for CLOCK_REALTIME (agreed wall offset).
+// Reads the virtual CLOCK_REALTIME: the monotonic clock and the agreed offset.
 std::int64_t virtual_wall_now() noexcept;
 
 inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A condition wait with an error-checking mutex that the caller does not hold is EPERM; a recursive
-// mutex held three times is held three times afterwards.
+// A condition wait with an error-checking mutex that the caller does not hold fails with EPERM; a
+// recursive mutex held three times is held three times afterwards.
 #include "../small.h"
 
 static pthread_mutex_t checking, recursive;

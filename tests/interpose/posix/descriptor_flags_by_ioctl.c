@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // FIOCLEX, FIONCLEX and FIONBIO have the same effect as fcntl, for files, pipes and sockets;
-// unknown commands are ENOTTY.
+// unknown commands fail with ENOTTY.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/ioctl.h>

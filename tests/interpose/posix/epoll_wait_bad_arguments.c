@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// epoll_wait and epoll_pwait2: no room for events is EINVAL, no epoll EINVAL or EBADF; a zero
-// timeout polls, a short one ends, a bad one is EINVAL.
+// epoll_wait and epoll_pwait2: no room for events fails with EINVAL, no epoll EINVAL or EBADF; a
+// zero timeout polls, a short one ends, a bad one fails with EINVAL.
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An eventfd returns its whole count or, as a semaphore, one at a time; it is full below its
-// maximum value, and reads and writes of other sizes are EINVAL.
+// maximum value, and reads and writes of other sizes fail with EINVAL.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fanotify, where it is permitted: a mark on a file reports that it was opened, and by which
-// process, with a descriptor of it; invalid flags are EINVAL.
+// process, with a descriptor of it; invalid flags fail with EINVAL.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/fanotify.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy_file_range copies between files by offsets or positions, copies less at the end of the file,
-// and refuses other kinds of files.
+// copy_file_range copies between files by offsets or positions, copies fewer bytes at the end of
+// the file, and refuses other kinds of files.
 #define _GNU_SOURCE
 #include <fcntl.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // utimensat, futimens and related calls: the modification time reads back to the nanosecond,
-// UTIME_OMIT keeps it, a link has its own; bad nanoseconds are EINVAL.
+// UTIME_OMIT keeps it, a link has its own; bad nanoseconds fail with EINVAL.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // openat2, where it exists: RESOLVE_BENEATH refuses paths that leave the directory,
-// RESOLVE_NO_SYMLINKS refuses links; unknown flags and a short structure are EINVAL.
+// RESOLVE_NO_SYMLINKS refuses links; unknown flags and a short structure fail with EINVAL.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libc's alias names of functions behave like the main names; preadv2 and pwritev2 by number work
-// on descriptors without a position.
+// libc's alias names of functions behave like the main names. preadv2 and pwritev2 through
+// syscall(2) work on descriptors without a position.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // statx returns the same as stat: for a name, a descriptor, a link itself, and a subset of the
-// fields; unknown flags are EINVAL.
+// fields; unknown flags fail with EINVAL.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

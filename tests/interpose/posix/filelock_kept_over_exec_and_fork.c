@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks that a program holds without having taken them: a record lock from before exec, and a lock
-// of an open file that a child has locked. They are gone when the holder's end is known.
+// A program can hold locks that it did not take: a record lock from before exec, and a lock of an
+// open file that its child locked. They are released before the parent learns that the holder
+// ended.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/file.h>
@@ -35,7 +36,7 @@ static int has_a_child_that_locks(int x) {
   return x;
 }
 
-// The signal also reports that a process has ended: its locks are free.
+// When SIGCHLD arrives, the process has ended and its locks are free.
 static int try_after(int (*routine)(int), int fd) {
   int signo = 0;
   const sigset_t end = set_of_signal(SIGCHLD);

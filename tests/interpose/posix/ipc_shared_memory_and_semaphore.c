@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes add to a number in a System V segment under a semaphore; no addition is lost.
+// Processes add to a number in a System V segment, protected by a semaphore; no addition is lost.
 #define _GNU_SOURCE
 #include <sys/sem.h>
 #include <sys/shm.h>

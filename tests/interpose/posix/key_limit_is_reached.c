@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PTHREAD_KEYS_MAX keys can be made, no more; deleted keys can be reused and begin with NULL; a
-// deleted or unknown key is EINVAL.
+// deleted or unknown key fails with EINVAL.
 #include <limits.h>
 
 #include "../small.h"

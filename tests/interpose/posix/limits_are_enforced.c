@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// setrlimit: a soft limit above the hard one is EINVAL, limits read back by prlimit, and
+// setrlimit: a soft limit above the hard one fails with EINVAL, limits read back by prlimit, and
 // RLIMIT_NOFILE is enforced for every kind of descriptor.
 #define _GNU_SOURCE
 #include <fcntl.h>

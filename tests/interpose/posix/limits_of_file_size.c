@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RLIMIT_FSIZE, with SIGXFSZ ignored: a write up to the limit is shortened, one beyond it is EFBIG,
-// and so is ftruncate.
+// RLIMIT_FSIZE, with SIGXFSZ ignored: a write up to the limit is shortened, one beyond it fails
+// with EFBIG, and so does ftruncate.
 #define _GNU_SOURCE
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
 // Mounts, programs and counters in the kernel, and files below /proc/sys and /sys belong to the
-// machine: changes are refused as without the privilege, by function, by number, by relative name
-// and link. Reading is permitted, and the process' own files in /proc are its own. chroot is
-// private.
+// machine: changes fail as for an unprivileged process, whether through libc, through syscall(2),
+// by a relative name or by a symbolic link. Reading is permitted, and a process may change its own
+// files in /proc. chroot affects only the caller.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -22,7 +22,7 @@ static int fails(int error, long result) { return result == -1 && errno == error
 #define DENIED(call) CHECK(fails(EPERM, (call)))
 #define CLOSED(call) CHECK(fails(EACCES, (call)))
 
-// Arguments that have no effect if the kernel sees them.
+// The arguments are invalid, so that a call that reaches the kernel changes nothing.
 static void mounts(void) {
   DENIED(mount("none", "/crane-none", "tmpfs", 0, NULL));
   DENIED(umount("/crane-none"));
@@ -52,7 +52,7 @@ static void kernel(void) {
   DENIED(open_by_handle_at(-1, NULL, O_RDONLY));
 }
 
-// Opened for writing and never written to.
+// Opens files for writing, but does not write to them.
 static void files(void) {
   const char* const name = "/proc/sys/kernel/hostname";
   CLOSED(open(name, O_WRONLY));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gethostbyname and related calls for numbers and localhost; getnameinfo's flags, short buffers and
-// errors. Each line is the same as natively.
+// errors. Each printed line equals that of a native run.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netdb.h>

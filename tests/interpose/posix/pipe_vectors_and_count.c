@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // readv and writev scatter and gather; FIONREAD counts the bytes in the pipe; the wrong direction
-// is EBADF.
+// fails with EBADF.
 #define _GNU_SOURCE
 #include <sys/ioctl.h>
 #include <sys/uio.h>

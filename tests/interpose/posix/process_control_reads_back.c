@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // prctl: settings read back (name, dumpable, no new privileges, timer slack, death signal,
-// subreaper, keepcaps), capabilities of the bounding set are returned, bad options are EINVAL.
+// subreaper, keepcaps), capabilities of the bounding set are returned, bad options fail with
+// EINVAL.
 #define _GNU_SOURCE
 #include <sys/prctl.h>
 #include <sys/wait.h>

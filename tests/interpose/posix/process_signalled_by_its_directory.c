@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // pidfd_send_signal also accepts a process' directory in /proc, its own and a child's; after the
-// wait for a child it returns ESRCH; a thread's directory and any other are EBADF.
+// wait for a child it returns ESRCH; a thread's directory and any other fail with EBADF.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A child of vfork that dies by a signal, and one that leaves by exit(): the parent continues, and
-// the child's writes are there.
+// the child's writes remain.
 #define _GNU_SOURCE
 #include "../child.h"
 

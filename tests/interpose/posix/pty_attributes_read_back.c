@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tcsetattr and tcgetattr: modes, characters and speeds read back at both sides; a descriptor that
-// is not a terminal is ENOTTY.
+// is not a terminal fails with ENOTTY.
 #define _GNU_SOURCE
 #include <pty.h>
 #include <sys/ioctl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tcflush, tcdrain, tcflow and tcsendbreak of a pseudo-terminal succeed; bad selectors are EINVAL,
-// and a descriptor that is not a terminal is ENOTTY.
+// tcflush, tcdrain, tcflow and tcsendbreak of a pseudo-terminal succeed; bad selectors fail with
+// EINVAL, and a descriptor that is not a terminal fails with ENOTTY.
 #define _GNU_SOURCE
 #include <pty.h>
 #include <termios.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A terminal's descriptors are passed over a socket, kept over exec, and closed by the last one.
+// A terminal's descriptor can be passed over a socket and inherited over exec. The terminal hangs
+// up when the last descriptor is closed.
 #include "../terminal.h"
 #include "unix_rights.h"
 
@@ -10,7 +11,7 @@ int main(void) {
   CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   send_one(ends[0], line);
   close(line);
-  CHECK_EQUAL(events_of(master) & POLLHUP, 0);  // it is in transit
+  CHECK_EQUAL(events_of(master) & POLLHUP, 0);  // the descriptor is in the socket's queue
   line = receive_one(ends[1], 0);
   CHECK_EQUAL(isatty(line), 1);
   const pid_t pid = fork();

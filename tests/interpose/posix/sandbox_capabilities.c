@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// capget and capset by number: dropped capabilities are gone and cannot be regained; an unknown
-// version is answered with the known one.
+// capget and capset through syscall(2): dropped capabilities are gone and cannot be regained; an
+// unknown version is answered with the known one.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/capability.h>

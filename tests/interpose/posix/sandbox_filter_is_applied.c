@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A seccomp filter takes effect: errors, traps and kills, also for calls that a scheduler answers,
-// in threads and processes that start later, by number and through libc.
+// in threads and processes that start later, through syscall(2) and through libc.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/filter.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // unshare: no flags and the file table are permitted to all users, other namespaces to root;
-// unknown flags are EINVAL.
+// unknown flags fail with EINVAL.
 #define _GNU_SOURCE
 #include <sys/wait.h>
 

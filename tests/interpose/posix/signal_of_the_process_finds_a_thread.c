@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A signal to the process runs its handler once, in a thread that does not block it: in the first
-// thread, or, if the sender is the only one, in the sender before kill returns.
+// such thread, or in the sender before kill returns if only the sender does not block it.
 #include "../small.h"
 
 static sem_t ran;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SO_BINDTODEVICE sets an interface, reads back and is cleared by an empty name; a missing
-// interface is ENODEV.
+// interface fails with ENODEV.
 #define _GNU_SOURCE
 #include <net/if.h>
 #include <sys/socket.h>

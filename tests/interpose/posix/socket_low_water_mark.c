@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// With SO_RCVLOWAT a read blocks until that many bytes are there.
+// With SO_RCVLOWAT a read blocks until that many bytes have arrived.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bind to an address that this machine does not have is EADDRNOTAVAIL, for TCP and UDP, IPv4 and
-// IPv6, and the socket can be bound to another one afterwards; IP_FREEBIND permits it.
+// bind to an address that this machine does not have fails with EADDRNOTAVAIL, for TCP and UDP,
+// IPv4 and IPv6, and the socket can be bound to another one afterwards; IP_FREEBIND permits it.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>

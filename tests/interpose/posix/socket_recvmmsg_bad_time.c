@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// recvmmsg with an invalid time is EINVAL, whatever is there to receive.
+// recvmmsg with an invalid time fails with EINVAL, even if a message has arrived.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

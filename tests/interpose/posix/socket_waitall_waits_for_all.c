@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MSG_WAITALL blocks until everything is there, or until the stream ends.
+// MSG_WAITALL blocks until all bytes have arrived, or until the stream ends.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

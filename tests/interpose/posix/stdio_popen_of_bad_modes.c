@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// popen accepts "r" or "w", with or without "e": other modes are EINVAL, and start nothing.
+// popen accepts "r" or "w", with or without "e": other modes fail with EINVAL, and start nothing.
 #define _GNU_SOURCE
 #include <sys/wait.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the programs about urgent data of TCP.
+// Functions for the programs that test urgent data of TCP.
 #ifndef TESTS_INTERPOSE_POSIX_TCP_URGENT_H
 #define TESTS_INTERPOSE_POSIX_TCP_URGENT_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pthread_timedjoin_np and pthread_clockjoin_np: a bad time is ignored if the thread has ended, a
-// bad clock is always an error; a time in the past is ETIMEDOUT and the thread stays joinable.
+// bad clock is always an error; a time in the past fails with ETIMEDOUT and the thread stays
+// joinable.
 #include <sys/syscall.h>
 
 #include "../small.h"

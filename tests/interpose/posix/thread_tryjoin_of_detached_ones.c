@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_tryjoin_np of a running thread is EBUSY, also when it is detached,
-// and of the caller itself; pthread_join then is EINVAL, or EDEADLK.
+// pthread_tryjoin_np of a running thread fails with EBUSY, also when it is detached,
+// and of the caller itself; pthread_join then fails with EINVAL, or EDEADLK.
 #include "../small.h"
 
 static sem_t done;

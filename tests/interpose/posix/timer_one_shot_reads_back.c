@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// timer_gettime: zeros before, the remaining time while armed, zeros after it expired or was
-// stopped; an interval alone arms nothing and is not kept.
+// timer_gettime returns the remaining time while a timer is armed, and zeros before, and after it
+// expired or was stopped. timer_settime with only an interval does not arm it.
 #include "../small.h"
 
 static struct itimerspec reading(timer_t t) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the programs that read the processor's counter (tsc_*.c).
+// Functions for the programs that read the processor's counter (tsc_*.c).
 #ifndef TESTS_INTERPOSE_POSIX_TSC_H
 #define TESTS_INTERPOSE_POSIX_TSC_H
 

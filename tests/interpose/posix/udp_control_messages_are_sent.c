@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A control message sets the time to live and the class of one datagram, in both families; the next
-// datagram has the socket's again; invalid numbers are EINVAL and nothing is sent.
+// datagram has the socket's again; invalid numbers fail with EINVAL and nothing is sent.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>

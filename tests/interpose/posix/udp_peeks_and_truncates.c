@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // UDP: a datagram that does not fit is truncated, with MSG_TRUNC; MSG_PEEK leaves it; FIONREAD and
-// SIOCINQ return the first one's length; a datagram that is too long is EMSGSIZE; a receive times
-// out.
+// SIOCINQ return the first one's length; a datagram that is too long fails with EMSGSIZE; a receive
+// times out.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/ioctl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IPV6_V6ONLY can only be changed before bind; afterwards it is EINVAL and does not change.
+// IPV6_V6ONLY can only be changed before bind; afterwards it fails with EINVAL and does not change.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A unix server that does not accept: as many connections as the backlog plus one wait, a further
-// nonblocking connect is EAGAIN, and an accept makes room.
+// A unix server that does not accept: backlog + 1 connections can wait, a further
+// nonblocking connect fails with EAGAIN, and an accept makes room.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 #include <sys/un.h>

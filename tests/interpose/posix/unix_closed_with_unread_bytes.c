@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream end that closes with unread bytes resets the other one: its next read is ECONNRESET,
-// then the end; a write to it is EPIPE.
+// A stream end that closes with unread bytes resets the other one: its next read fails with
+// ECONNRESET, then the end; a write to it fails with EPIPE.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SO_PASSCRED: each message carries its sender, also a child; SCM_CREDENTIALS may contain one's own
-// credentials, and others only as root; SO_PEERCRED returns the creator of the pair.
+// With SO_PASSCRED each message carries its sender's credentials, also if a child sends it. With
+// SCM_CREDENTIALS a process may send its own credentials; only root may send others. SO_PEERCRED
+// returns the creator of the pair.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 #include <sys/wait.h>

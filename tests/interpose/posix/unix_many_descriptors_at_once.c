@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCM_RIGHTS: up to 253 descriptors in a message, more is EINVAL, closed ones EBADF; with too
-// little room the rest is closed and MSG_CTRUNC is set; MSG_CMSG_CLOEXEC marks them.
+// SCM_RIGHTS: up to 253 descriptors in a message, more fails with EINVAL, closed ones EBADF; with
+// too little room the rest is closed and MSG_CTRUNC is set; MSG_CMSG_CLOEXEC marks them.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sendmmsg and recvmmsg transfer several messages, return the length of each, and with
-// MSG_WAITFORONE take those that are there.
+// MSG_WAITFORONE take those that have arrived.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sendmsg and recvmsg with more than IOV_MAX parts are EMSGSIZE.
+// sendmsg and recvmsg with more than IOV_MAX parts fail with EMSGSIZE.
 #define _GNU_SOURCE
 #include <limits.h>
 #include <sys/socket.h>

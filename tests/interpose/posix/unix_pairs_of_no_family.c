@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// socketpair of a family that does not exist is EAFNOSUPPORT.
+// socketpair of a family that does not exist fails with EAFNOSUPPORT.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 

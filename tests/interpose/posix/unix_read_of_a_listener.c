@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// recv of a unix stream socket that is not connected, or that listens, is EINVAL; send is ENOTCONN.
+// recv of a unix stream socket that is not connected, or that listens, fails with EINVAL; send
+// fails with ENOTCONN.
 #define _GNU_SOURCE
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One byte with one descriptor over a unix socket.
+// Functions that pass one byte with one descriptor over a unix socket.
 #pragma once
 #include <sys/socket.h>
 
@@ -7,7 +7,7 @@
 
 static char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
 
-// As sendmsg.
+// Sends one byte with the descriptor `fd`; returns the result of sendmsg.
 static inline ssize_t try_to_send(int s, int fd) {
   struct iovec v = {(void*)"x", 1};
   struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control};

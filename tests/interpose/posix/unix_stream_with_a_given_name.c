@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A unix listener bound without a name is reached by the name that it got; binding it the same way
-// again changes nothing.
+// A unix listener that is bound without a name gets one, by which clients reach it. Binding it
+// again without a name keeps that name.
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <sys/socket.h>

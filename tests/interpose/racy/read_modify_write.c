@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several fields are changed one after another: their sums tear.
+// Threads change several fields without a lock: an update that another thread makes between the
+// read and the write is lost.
 #include "racy.h"
 
 static volatile long account[4] = {1000, 1000, 1000, 1000};

@@ -97,10 +97,10 @@ TEST_CASE("spool: it ends at its limit, reports that once, and holds only whole 
   CHECK(spool->ended());
   const std::uint64_t last = spool->last();
   CHECK(last == kLimit / 100'056);
-  const std::string said = spool->take_message();
-  CHECK(said.find("entries after " + std::to_string(last) + " are not analysed: ") == 0);
-  CHECK(said.find("3 MB") != std::string::npos);
-  CHECK(said.find("--analysis-spool-mb") != std::string::npos);
+  const std::string message = spool->take_message();
+  CHECK(message.find("entries after " + std::to_string(last) + " are not analysed: ") == 0);
+  CHECK(message.find("3 MB") != std::string::npos);
+  CHECK(message.find("--analysis-spool-mb") != std::string::npos);
   CHECK(spool->take_message().empty());
   auto follower = bed.follow();
   while (follower.next()) {

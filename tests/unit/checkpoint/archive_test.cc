@@ -42,25 +42,25 @@ Outcome tell(const std::string& tree, const std::string& name, TreeSink& sink) {
   SelectedDirectories selected({"/" + name}, sink);
   Inode top;
   top.mode = S_IFDIR | 0700;
-  if (auto told = selected.inode("upper", top); !told) return told;
-  if (auto told = walk(tree, name, selected); !told) return told;
+  if (auto outcome = selected.inode("upper", top); !outcome) return outcome;
+  if (auto outcome = walk(tree, name, selected); !outcome) return outcome;
   return selected.leave();
 }
 
 std::string digest_of(const std::string& tree, const std::string& name) {
   ContentDigest digest;
-  const auto told = tell(tree, name, digest);
-  INFO(reason(told));
-  REQUIRE(told.ok());
+  const auto outcome = tell(tree, name, digest);
+  INFO(reason(outcome));
+  REQUIRE(outcome.ok());
   return digest.finish();
 }
 
 void write_archive(const std::string& tree, const std::string& name, const std::string& path) {
   ArchiveWriter writer(fresh(path), path);
   REQUIRE(writer.head("about.json", "{}").ok());
-  const auto told = tell(tree, name, writer);
-  INFO(reason(told));
-  REQUIRE(told.ok());
+  const auto outcome = tell(tree, name, writer);
+  INFO(reason(outcome));
+  REQUIRE(outcome.ok());
   REQUIRE(writer.finish(true).ok());
 }
 

@@ -194,7 +194,7 @@ TEST_CASE("criu: a dump request contains all external resources", "[criu]") {
   CHECK(find_field(options, 64)->value == 3);
 }
 
-TEST_CASE("criu: its statistics, if there are any", "[criu]") {
+TEST_CASE("criu: a dump's statistics are read if they exist", "[criu]") {
   char directory[] = "/tmp/crane-criu-XXXXXX";
   REQUIRE(mkdtemp(directory) != nullptr);
   const std::string work = directory;

@@ -73,7 +73,7 @@ struct World {
     REQUIRE(all.verify(names[0]).ok());
     for (const std::string& name : names) before[name] = snapshot(directory + "/" + name);
   }
-  // Remaining checkpoints are unchanged except for a mark; every one with a name is whole.
+  // Remaining checkpoints are unchanged except for a mark; every one with a name is complete.
   void check(const std::set<std::string>& may_be_gone) {
     Checkpoints all({directory, 1, {}});
     for (const std::string& name : names) {

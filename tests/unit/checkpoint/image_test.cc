@@ -40,7 +40,7 @@ TEST_CASE("manifest: a written one is read back, and every damage is detected", 
   }
 }
 
-TEST_CASE("manifest: it does not contain the log's id") {
+TEST_CASE("manifest: the text does not contain the log's id") {
   CHECK(digest_of_log("web", 4711).find("1267") == std::string::npos);  // 4711 in hexadecimal
   CHECK(digest_of_log("web", 4711) != digest_of_log("web", 4712));
   CHECK(digest_of_log("web", 4711) != digest_of_log("mail", 4711));

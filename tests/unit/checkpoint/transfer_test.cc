@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Another replica's checkpoint arrives whole or not at all, whatever happens to the
+// GOAL    Another replica's checkpoint arrives complete or not at all, whatever happens to the
 //         connection or to either side, and only where it can be used (IMAGE-6).
 // METHOD  The sending half in a separate process behind a unix socket, the receiving half in this
 //         one.  The connection between them cuts, flips and counts.  Senders and receivers that
@@ -36,7 +36,7 @@ namespace {
 constexpr int kSilenceMs = 10'000;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-// What happens to the bytes that the receiver gets, counted over all connections.
+// The damage to the bytes that the receiver gets, counted over all connections.
 struct Weather {
   std::uint64_t came = 0;
   std::uint64_t cut_at = kNever;       // the connection ends there

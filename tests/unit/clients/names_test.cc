@@ -81,7 +81,9 @@ TEST_CASE("names: a new leader repeats lookups that have no answer in the log", 
   old.names.lead(true);
   for (Replica* r : {&old, &next}) r->names.asked(kNumber, question("a.example"));
   SECTION("the old leader was still resolving it") {}
-  SECTION("the old leader proposed the answer in vain") { CHECK(old.names.answered(kNumber)); }
+  SECTION("the old leader's proposal of the answer was not committed") {
+    CHECK(old.names.answered(kNumber));
+  }
   old.names.lead(false);
   CHECK(old.asked.empty());
   next.names.lead(true);

@@ -321,7 +321,7 @@ TEST_CASE("a new leader opens connections that have no outcome in the log", "[ou
   const OutboundRequest request = peer.request();
   r.output(OutputType::kConnect, bytes_of(request));
   SECTION("the old leader was still connecting") {}
-  SECTION("the old leader proposed the outcome in vain") {
+  SECTION("the old leader's proposal of the outcome was not committed") {
     // The event loop reports the outcome, and it is not proposed.
     for (int i = 0; i < 20; ++i) event_base_loop(r.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
     CHECK(r.proxies[0]->batch().entries() == 1);

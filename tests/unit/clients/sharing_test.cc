@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    The next leader of a host serves the clients of a killed one. Clients in the log
-//         continue, clients that were accepted in vain are proposed, and clients whose socket is
-//         missing are reset.
+//         continue, clients that were accepted but not committed are proposed again, and clients
+//         whose socket is missing are reset.
 // METHOD  Two processes with a Proxy each. The first one leads, reports the entries of its log, and
 //         is killed.
 // CHECKS  CLIENT-2, KEEPER-1; how a Proxy treats the sockets that it adopts.
@@ -138,7 +138,7 @@ TEST_CASE("a client in the log continues with the next leader", "[sharing][CLIEN
   Node node(host.table(), host.listener.fd);
   for (const Taken& entry : log) node.commit(entry);
   write(*node.proxy, log[0].index, 0,
-        "answer");  // the leader's server has not
+        "answer");  // the leader's server has not written it yet
   REQUIRE(::send(client, "second", 6, 0) == 6);
   host.end_leader();
   REQUIRE(node.lead());
@@ -152,7 +152,8 @@ TEST_CASE("a client in the log continues with the next leader", "[sharing][CLIEN
   ::close(client);
 }
 
-TEST_CASE("a client that was accepted in vain is proposed by the next leader", "[sharing]") {
+TEST_CASE("a client that was accepted but not committed is proposed by the next leader",
+          "[sharing]") {
   Host host;
   const int client = host.connect("hello");
   host.start_leader(0);
@@ -168,8 +169,7 @@ TEST_CASE("a client that was accepted in vain is proposed by the next leader", "
   ::close(client);
 }
 
-TEST_CASE("clients accepted in vain are proposed even if no other client follows them",
-          "[sharing]") {
+TEST_CASE("uncommitted clients are proposed even if no other client follows them", "[sharing]") {
   constexpr std::size_t kMany = 2 * kAcceptsPerEvent;
   Host host;
   REQUIRE(::listen(host.listener.fd, kMany) == 0);
@@ -205,7 +205,7 @@ TEST_CASE("a client in the log that the next leader does not know is reset and r
   ::close(client);
 }
 
-TEST_CASE("a connection of the server without a client is reset", "[sharing]") {
+TEST_CASE("a connection of the server whose client's socket is gone is reset", "[sharing]") {
   Host host;
   const int client = host.connect("x");
   host.start_leader(2);

@@ -34,7 +34,8 @@ using namespace crane::proxy;
 
 namespace {
 
-// Two bytes for each one, different at each position; `at`: the position in the input.
+// Returns two bytes for each byte of `input`, which depend on its position.  `at` is the position
+// of `input` in the stream.
 std::string answer(const std::string& input, std::size_t at) {
   std::string all;
   for (std::size_t i = 0; i < input.size(); ++i) {
@@ -266,7 +267,7 @@ TEST_CASE("a client does not notice changes of the leader", "[takeover][CONN-4][
   }
 }
 
-TEST_CASE_METHOD(Lone, "input that a deposed leader has proposed in vain is read again",
+TEST_CASE_METHOD(Lone, "input that a deposed leader proposed, but did not commit, is read again",
                  "[takeover][CONN-4]") {
   REQUIRE(::send(tcp.client, "once", 4, 0) == 4);
   ::shutdown(tcp.client, SHUT_WR);
@@ -277,7 +278,7 @@ TEST_CASE_METHOD(Lone, "input that a deposed leader has proposed in vain is read
   REQUIRE(c.read(batch) == Connection::Read::kDrained);
   REQUIRE(log.propose_all(batch, 1).ok());
   c.committed_data(4);
-  REQUIRE(c.read(batch) == Connection::Read::kEnded);  // the FIN, proposed in vain
+  REQUIRE(c.read(batch) == Connection::Read::kEnded);  // the FIN, whose proposal is not committed
   c.follow();
   batch.clear();
   REQUIRE(c.serve({}, batch) == Connection::Adopted::kServed);

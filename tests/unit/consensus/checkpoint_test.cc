@@ -89,7 +89,7 @@ TEST_CASE("checkpoint: a new server gets all entries while the ring holds the fi
   CHECK(g.nodes[2].delivered.empty());
 }
 
-TEST_CASE("checkpoint: one that is older than the ring, or not whole in it, is refused",
+TEST_CASE("checkpoint: a place older than the ring, or incomplete in it, is refused",
           "[R=3][CORE-C6]") {
   Group g;
   g.work(4);
@@ -136,7 +136,7 @@ TEST_CASE("checkpoint: a replica that is not admitted yet asks to join, whatever
   g.restart(2, StartKind::kSurvived, &c);
   REQUIRE(g.core(2).role() == Role::kLearner);
   REQUIRE(g.core(2).last() == c.at.last);
-  g.run_for(600 * kMs);  // it asks rarely now, and the leader comes first
+  g.run_for(600 * kMs);  // it asks rarely now, and the leader contacts it first
   g.nodes[2].cut = false;
   g.step(0, PeerUp{ReplicaId{2}});
   g.run_for(2000 * kMs);
@@ -187,7 +187,7 @@ TEST_CASE(
   CHECK(g.core(2).role() == Role::kFollower);
 }
 
-TEST_CASE("checkpoint: a lapped replica continues from a newer one as the voter it was",
+TEST_CASE("checkpoint: a lapped replica continues from a newer one and is still a voter",
           "[R=3][C5][L4]") {
   Group g;
   g.work(2);
@@ -268,7 +268,7 @@ TEST_CASE("checkpoint: before it is promoted a learner neither counts nor grants
   CHECK(g.core(0).committed() == before);  // one voter of two is running
 }
 
-TEST_CASE("checkpoint: one that the leader's ring no longer reaches does not help", "[R=3][L4]") {
+TEST_CASE("checkpoint: a checkpoint older than the leader's ring does not help", "[R=3][L4]") {
   Group g;
   g.work(4);
   const Checkpoint old = g.take_checkpoint(1);

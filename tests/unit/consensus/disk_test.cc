@@ -149,7 +149,7 @@ TEST_CASE("consensus disk: at a grant the store's cursor goes back to the commit
   g.nodes[2].slow_disk = true;
   g.step(2, MessageArrived{ReplicaId{0}, std::as_bytes(std::span(&m, 1))});
   CHECK(g.nodes[2].core->durable().index == known);
-  g.settle();  // granted again, its log is whole: it stores and reports again
+  g.settle();  // granted again, its log is complete: it stores and reports again
   REQUIRE(g.nodes[2].stores.size() == 1);
   CHECK(g.nodes[2].stores[0].before.index == known);
   g.finish(0);

@@ -108,7 +108,7 @@ TEST_CASE("log: overwriting one entry truncates the later ones (U1)", "[log]") {
   EntryHeader found;
   CHECK(f.ring.valid_at(fork, found));
   CHECK(found.view == 2);
-  // The old third entry still follows it, whole, but names another predecessor.
+  // The old third entry still follows it, and is complete, but names another predecessor.
   CHECK_FALSE(f.ring.valid_at(at, found));
   CHECK(f.ring.valid_at(old_third, found));
 }

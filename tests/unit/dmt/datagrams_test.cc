@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A UDP socket receives what the server itself has sent, in the same order.
-// METHOD  The test holds the turn and plays all sockets.
+// GOAL    A UDP socket receives the server's own datagrams in the order in which they were sent.
+// METHOD  The test holds the turn, and sends and receives for all sockets.
 // CHECKS  Queues and blocks (DMT-U1), limits, which socket gets a datagram, ports, groups,
 //         readiness.
 #include "dmt/datagrams.h"
@@ -55,7 +55,7 @@ struct Sockets : World {
 
 }  // namespace
 
-TEST_CASE("datagrams are queued whole and in order, in blocks that are freed", "[datagrams]") {
+TEST_CASE("datagrams are queued complete and in order, in blocks that are freed", "[datagrams]") {
   Sockets s;
   const std::uint32_t file = s.create(at(1, 5));
   CHECK(readiness_of(s.w, file) == kOut);

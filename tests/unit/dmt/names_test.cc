@@ -45,10 +45,10 @@ TEST_CASE_METHOD(Names, "a lookup is sent to the node and answered once", "[name
   CHECK((number & kOutboundBit) != 0);
   REQUIRE(find_name(w, number) != nullptr);
   CHECK(find_name(w, number)->state == NameState::kAsked);
-  const auto told = outputs();
-  REQUIRE(told.size() == 1);
-  CHECK(told[0].header.type == OutputType::kResolve);
-  CHECK(told[0].header.conn == number);
+  const auto records = outputs();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].header.type == OutputType::kResolve);
+  CHECK(records[0].header.conn == number);
   resolved(number + 1, 0);
   CHECK(find_name(w, number)->state == NameState::kAsked);
   resolved(number, 0, 7);

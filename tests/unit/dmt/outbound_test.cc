@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Connections that the server opens: the request, its outcome, its end.
+// GOAL    A connection that the server opens has one request, one outcome and one end.
 // METHOD  The test holds the turn and pushes the entries of a leader.
 // CHECKS  OUTBOUND-1; the state of a socket while it connects, afterwards, and when connecting has
 //         failed.
@@ -71,14 +71,14 @@ TEST_CASE_METHOD(Outbound, "connect sends a request to the leader and waits for 
   CHECK(is_outbound(conn(file)));
   CHECK(ready(file) == 0);
   CHECK(send_space(w, file) == 0);
-  const std::vector<Output> said = outputs();
-  REQUIRE(said.size() == 1);
-  CHECK(said[0].header.type == OutputType::kConnect);
-  CHECK(said[0].header.conn == value(conn(file)));
-  CHECK(said[0].header.conn == (kOutboundBit | said[0].header.clock));
+  const std::vector<Output> records = outputs();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].header.type == OutputType::kConnect);
+  CHECK(records[0].header.conn == value(conn(file)));
+  CHECK(records[0].header.conn == (kOutboundBit | records[0].header.clock));
   OutboundRequest request;
-  REQUIRE(said[0].bytes.size() == sizeof request);
-  std::memcpy(&request, said[0].bytes.data(), sizeof request);
+  REQUIRE(records[0].bytes.size() == sizeof request);
+  std::memcpy(&request, records[0].bytes.data(), sizeof request);
   CHECK(request.peer.port == 80);
   CHECK(request.local.ip[3] == 5);
   outcome(conn(file), 0);
@@ -158,13 +158,13 @@ TEST_CASE_METHOD(Outbound, "the path of a unix socket is in the record, and stor
       GENERATE(std::string("/s"), "/" + std::string(kSocketPathBytes - 1, 'p'));
   const std::uint32_t before = blocks();
   const std::uint32_t file = begin_unix(path);
-  const std::vector<Output> said = outputs();
-  REQUIRE(said.size() == 1);
+  const std::vector<Output> records = outputs();
+  REQUIRE(records.size() == 1);
   OutboundRequest request;
-  REQUIRE(said[0].bytes.size() == sizeof request + path.size());
-  std::memcpy(&request, said[0].bytes.data(), sizeof request);
+  REQUIRE(records[0].bytes.size() == sizeof request + path.size());
+  std::memcpy(&request, records[0].bytes.data(), sizeof request);
   CHECK(request.peer.family == AF_UNIX);
-  CHECK(std::memcmp(said[0].bytes.data() + sizeof request, path.data(), path.size()) == 0);
+  CHECK(std::memcmp(records[0].bytes.data() + sizeof request, path.data(), path.size()) == 0);
   CHECK(socket_path(w, w.files[file].connection) == path);
   SECTION("during a connection") {
     outcome(conn(file), 0);

@@ -250,7 +250,7 @@ TEST_CASE("ring: once all was read, writing restarts at the beginning while its 
   CHECK(f.take() == "oldest");
   for (std::size_t i = 0; i < count; ++i) REQUIRE(f.take() == text);
   CHECK(f.ring.empty());
-  // The same for a record that is larger than the used part.
+  // A record may also be larger than the used part.
   const std::string large(9U << 20U, 'l');
   REQUIRE(f.put(large));
   CHECK(f.take() == large);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A thread spins for the turn as long as that helps, and stops where it does not.
 // METHOD  Waits for a turn that comes in time or too late.
-// CHECKS  SPIN-1; waits that were spun for in vain, and waits that ended without sleeping.
+// CHECKS  SPIN-1; waits that spun and then slept, and waits that ended without sleeping.
 #include "dmt/spin_budget.h"
 
 #include <catch2/catch.hpp>

@@ -106,7 +106,7 @@ class World {
 
   // Makes a slot of `process` and its thread. REQUIRES the turn, or that no thread has run yet.
   Slot spawn(std::function<void(Slot)> body, std::uint16_t process = 1);
-  // The same for an existing slot (the main one).
+  // Starts the thread of an existing slot (the main one).
   void run_as(Slot slot, std::function<void(Slot)> body);
   // Acts as the node until all threads have ended. `feed` pushes entries; it is called repeatedly,
   // with true when no entry waits and the turn is unowned. By default, when the turn is unowned, it

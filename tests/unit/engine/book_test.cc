@@ -168,7 +168,7 @@ TEST_CASE("The digest depends on priority, price and quantity") {
   CHECK(digest({{1, 5, 5}, {2, 4, 5}}) == digest({{2, 4, 5}, {1, 5, 5}}));
 }
 
-// The same rules on a list in order of arrival, which is searched for every trade.
+// The rules of a book, on a list in order of arrival that is searched for every trade.
 struct PlainBook {
   struct Order {
     OrderId id;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What crane-ctl checkpoint list and verify find and print.
+// The results and the output of crane-ctl checkpoint list and verify.
 #include "runtime/launcher/ctl/checkpoints.h"
 
 #include "tests/unit/checkpoint/image_harness.h"
@@ -44,7 +44,7 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("checkpoint list: it holds those of all replicas, newest first; a later view is newer",
+TEST_CASE("checkpoint list: all replicas' checkpoints, newest first; a later view is newer",
           "[ctl]") {
   Directory group;
   group.add(0, 2, 483, true);
@@ -160,7 +160,7 @@ TEST_CASE("checkpoint verify: intact, damaged with the file's name, intact again
     return verify_checkpoint(group.find().checkpoints.at(0), "", sentence);
   };
   CHECK(verify() == Verdict::kWell);
-  CHECK(has(sentence, "replica 1, checkpoint 00000002.000000000020: well, "));
+  CHECK(has(sentence, "replica 1, checkpoint 00000002.000000000020: correct, "));
   CHECK(group.find().checkpoints[0].listed.verified);
   for (const char* part : {"images", "upper", "segment", "libcrane.so"}) {
     const std::string file = path + "/" + part + ".pack";

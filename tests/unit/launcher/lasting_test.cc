@@ -118,7 +118,7 @@ TEST_CASE("lasting: data begin as those of the machine, then as the furthest rep
     CHECK(has(said, "replica 1 left it at log index 9"));
     CHECK(has(said, "replica 0 was at 5"));
     CHECK(has(said, "replica 2 has none"));
-    CHECK(has(said, "did not end in order"));
+    CHECK(has(said, "did not stop cleanly"));
   }
   SECTION("files of a server that was being restarted") {
     h.leave(2, "upper", "half a copy", 9, Position::kNone);
@@ -142,18 +142,18 @@ TEST_CASE("lasting: data begin as those of the machine, then as the furthest rep
 
 TEST_CASE("lasting: the machine's directory is neither written nor mixed in", "[root]") {
   Home h;
-  std::string said;
-  REQUIRE(h.start(said).ok());
+  std::string text;
+  REQUIRE(h.start(text).ok());
   for (int i = 0; i < 3; ++i) h.leave(i, "left", "new", 7, Position::kEnded);
   spill(h.data + "/file", "the machine's, later");
   spill(h.data + "/another", "x");
-  REQUIRE(h.start(said).ok());
-  CHECK(has(said, "has changed since"));
+  REQUIRE(h.start(text).ok());
+  CHECK(has(text, "has changed since"));
   CHECK(h.base() == "new");
   CHECK_FALSE(fs::exists(h.dir + "/base" + h.data + "/another"));
   CHECK(slurp(h.data + "/file") == "the machine's, later");
   fs::remove_all(h.data);  // it is no longer needed
-  REQUIRE(h.start(said).ok());
+  REQUIRE(h.start(text).ok());
   CHECK(h.base() == "new");
 }
 
@@ -214,12 +214,12 @@ TEST_CASE("lasting: with a log on disk the base stays, and the log keeps its ide
 
 TEST_CASE("lasting: impossible data directories are refused and leave nothing", "[root]") {
   Home h;
-  std::string said;
+  std::string text;
   h.options.data = {h.scratch + "/nothing"};
-  CHECK(status_of(h.start(said)) == Status::kDirectory);
+  CHECK(status_of(h.start(text)) == Status::kDirectory);
   CHECK_FALSE(fs::exists(h.dir));
   h.options.data = {h.scratch};
-  const Outcome p = h.start(said);
+  const Outcome p = h.start(text);
   CHECK(has(p.error().text, "is inside it"));
   CHECK_FALSE(fs::exists(h.dir));
   for (const char* wrong : {"/", "/run/x", "/proc/1", "/sys", "/dev/shm"}) {

@@ -262,7 +262,7 @@ TEST_CASE("program: it is found as a shell finds it, also in sbin", "[launcher]"
   CHECK(status_of(find_program(file, path)) == Status::kNotExecutable);
 }
 
-TEST_CASE("program: one that cannot be preloaded is refused before it runs", "[launcher]") {
+TEST_CASE("program: a program that cannot be preloaded is refused before it runs", "[launcher]") {
   Scratch scratch;
   std::string shell;
   REQUIRE(find_program("sh", shell).ok());

@@ -323,11 +323,11 @@ TEST_CASE("members: from the leader, with its own knowledge; otherwise from a fo
   answers[1].status["members"] = members;
   answers[1].status["peers"] = Json::array(
       {{{"replica", 3}, {"last", 50}, {"streaming", true}, {"needs_checkpoint", false}}});
-  const std::string told = members_of(summarise("g", answers));
-  INFO(told);
-  CHECK(told.find("STREAMED TO") != std::string::npos);
-  CHECK(told.find("learner") != std::string::npos);
-  CHECK(told.find("50") != std::string::npos);
+  const std::string table = members_of(summarise("g", answers));
+  INFO(table);
+  CHECK(table.find("STREAMED TO") != std::string::npos);
+  CHECK(table.find("learner") != std::string::npos);
+  CHECK(table.find("50") != std::string::npos);
   answers[0].status["members"] = members;
   answers.erase(1);
   CHECK(members_of(summarise("g", answers)).find("learner") != std::string::npos);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What crane-ctl top and events make from answers and files.
+// The output of crane-ctl top and events for given answers and files.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -91,7 +91,7 @@ TEST_CASE("top compares a process only with itself") {
   CHECK(rates_between(before, now).empty());
 }
 
-TEST_CASE("this process is in the machine's list") {
+TEST_CASE("the list of the machine's processes has this process") {
   const Processes all = read_processes();
   REQUIRE(all.count(::getpid()) == 1);
   CHECK(all.at(::getpid()).parent == ::getppid());

@@ -160,7 +160,7 @@ TEST_CASE_METHOD(World, "client input that was sent is taken in before the leade
   CHECK(requests->hands_over());
   (void)requests->step(now);
   CHECK(left == 1);
-  // The same when it no longer leads.
+  // It also stops waiting when it no longer leads.
   leadership.role(consensus::Role::kFollower, View{513}, ReplicaId{1});
   (void)requests->step(now + 2 * kLongNs);
   CHECK(left == 2);

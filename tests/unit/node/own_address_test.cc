@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    An address that the host itself has is not a virtual address and stays.
-// METHOD  The kernel, in a network namespace.
-// CHECKS  Which addresses belong to Crane; taking and releasing an address, and finding one that
-//         was left.
+// GOAL    Crane never removes an address that the host itself has.
+// METHOD  A real interface in a network namespace.
+// CHECKS  The owner of an address; taking and releasing an address; removing one that a killed
+//         leader left.
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>

@@ -26,14 +26,14 @@ std::span<const control::AnswerField> node_table() {
 TEST_CASE("status: unknown values are null, never -1 or 0", "[node]") {
   NodeStatus s;
   s.leader = 255;
-  const nlohmann::json said = to_json(s);
-  CHECK(control::differs(said, node_table()).empty());
-  CHECK(said["version"] == control::kVersion);
+  const nlohmann::json json = to_json(s);
+  CHECK(control::differs(json, node_table()).empty());
+  CHECK(json["version"] == control::kVersion);
   for (const char* key :
        {"server_pid", "server_exit", "leader", "last_election", "detection", "numa_node", "durable",
         "no_quorum", "not_serving", "server_end", "server_refused"}) {
     INFO(key);
-    CHECK(said.at(key).is_null());
+    CHECK(json.at(key).is_null());
   }
 }
 
@@ -53,17 +53,17 @@ TEST_CASE("status: known values have their number and are in the table", "[node]
   s.log.members[1].id = ReplicaId{1};
   s.soft_barriers.resize(1);
   s.unhooked.resize(1);
-  const nlohmann::json said = to_json(s);
-  INFO(control::differs(said, node_table()));
-  CHECK(control::differs(said, node_table()).empty());
-  CHECK(said["server_pid"] == 4711);
-  CHECK(said["server_exit"] == 0);
-  CHECK(said["server_end"] == "background");
-  CHECK(said["server_refused"] == s.server_refused);
-  CHECK(said["leader"] == 0);
-  CHECK(said["last_election"]["age_ms"] == 4000);
-  CHECK(said["detection"]["period_us"] == 300);
-  CHECK(said["standing_still"]["for_ms"] == 4000);
-  CHECK(said["unsliced"]["for_ms"] == 2000);
-  CHECK(said["peers"].size() == 1);
+  const nlohmann::json json = to_json(s);
+  INFO(control::differs(json, node_table()));
+  CHECK(control::differs(json, node_table()).empty());
+  CHECK(json["server_pid"] == 4711);
+  CHECK(json["server_exit"] == 0);
+  CHECK(json["server_end"] == "background");
+  CHECK(json["server_refused"] == s.server_refused);
+  CHECK(json["leader"] == 0);
+  CHECK(json["last_election"]["age_ms"] == 4000);
+  CHECK(json["detection"]["period_us"] == 300);
+  CHECK(json["standing_still"]["for_ms"] == 4000);
+  CHECK(json["unsliced"]["for_ms"] == 2000);
+  CHECK(json["peers"].size() == 1);
 }

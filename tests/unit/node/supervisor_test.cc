@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A node and its crane-run: each request reaches its action, the end of crane-run is
 //         noticed, and exactly one other crane-run can take its place.
-// METHOD  A Supervisor in an event loop; the test is crane-run, at the other ends of socket pairs.
+// METHOD  A Supervisor in an event loop; the test plays crane-run, at the other ends of socket
+//         pairs.
 // CHECKS  SUPERVISE-1; descriptors are passed or closed; messages without a receiver are dropped.
 #include "proxy/host/supervisor.h"
 

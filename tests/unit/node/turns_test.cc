@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The turns that the node reads are whole: turns that the server may be overwriting are
+// GOAL    The turns that the node reads are consistent: turns that the server may be overwriting
+// are
 //         left out, also those that it reached while the node read.
 // METHOD  The test fills the segment's ring as a server would.
 #include "proxy/host/turns.h"

@@ -334,7 +334,7 @@ TEST_CASE("tick_stub: a thread stops with its state at the point, and continues"
       const Bytes code = kFill + kCompare + kTakeFirst + last + kReturn;
       const std::size_t site = kFill.size() + kCompare.size();
       Breaks breaks;
-      // The same without a stub.
+      // The code without a stub.
       const Function plain(code);
       break_at = plain.byte(site);
       instead = *break_at;

@@ -37,7 +37,7 @@ struct Bed {
   }();
   ~Bed() { std::filesystem::remove_all(dir); }
 
-  // Ends the recording in order when it goes out of scope.
+  // Completes the recording when it goes out of scope.
   struct Finish {
     void operator()(OutputRecorder* r) const {
       r->finish();
@@ -136,7 +136,7 @@ TEST_CASE("recording: the name of a connection shows which side opened it", "[re
   CHECK(recording.name_of(kOutboundBit | 9) == "outbound connection of clock 9 (to 10.0.0.1:80)");
 }
 
-TEST_CASE("recording: that of a failed replica ends early and holds all that was written",
+TEST_CASE("recording: a failed replica's recording ends early and holds all written output",
           "[record]") {
   Bed bed;
   {
@@ -332,7 +332,7 @@ TEST_CASE("compare: with --prefix a killed replica may have less output, but no 
   for (std::uint64_t conn = 1; conn <= 3; ++conn) exchange(*other, conn, "Answer");
   other.reset();
   CHECK(bed.compared(2, true).different >= 2);
-  // A replica that stopped in order must be complete, whichever it is,
+  // A replica that stopped cleanly must be complete, whichever it is,
   exchange(*bed.record(1), 1, "Answer");
   CHECK_FALSE(bed.compared(2, true).equal());
   for (std::uint64_t conn = 1; conn <= 3; ++conn) exchange(*bed.record(1), conn, "Answer");

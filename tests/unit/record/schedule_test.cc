@@ -210,7 +210,7 @@ TEST_CASE("schedule: V1, parts that were not compared are unknown, never equal",
   bed.record(schedule(1, 10));
   SECTION("a recording that ends early") { bed.record(schedule(1, 10), false); }
   SECTION("a recording that was killed in the middle") { bed.record(schedule(1, 7), false); }
-  SECTION("one that stopped in order, but before the others") { bed.record(schedule(1, 9)); }
+  SECTION("a recording that stopped cleanly, but before the others") { bed.record(schedule(1, 9)); }
   const auto c = bed.compared();
   CHECK(c.verdict == Verdict::kUnknown);
   CHECK_FALSE(c.unknown.empty());

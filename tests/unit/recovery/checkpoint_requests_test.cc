@@ -234,7 +234,7 @@ TEST_CASE_METHOD(World, "the schedule requests checkpoints where they can be tak
   }
 }
 
-TEST_CASE_METHOD(World, "one that is given up is soon requested from another replica",
+TEST_CASE_METHOD(World, "a checkpoint that is given up is soon requested from another replica",
                  "[requests][ASK-2][SCHEDULE-1]") {
   every(10);
   for (int s = 1; s <= 11; ++s) step(s * kSecond, 0, 1);

@@ -95,7 +95,7 @@ TEST_CASE("checkpoint schedule: without a limit by length none is taken for the 
   CHECK_FALSE(by_nothing.due(100 * kSecond, 1000 * kMb, 10));
 }
 
-TEST_CASE("checkpoint schedule: one is due when a return would take long, however short the log is",
+TEST_CASE("checkpoint schedule: due when a return would take long, however short the log is",
           "[checkpoint]") {
   Leader leader({60 * kSecond, 64 * kMb, 5 * kSecond});
   auto& schedule = leader.schedule;
@@ -172,8 +172,7 @@ TEST_CASE("checkpoint schedule: half of the ring is sufficient reason", "[SCHEDU
   }
 }
 
-TEST_CASE("checkpoint schedule: one is due while inputs wait, whatever was reported",
-          "[SCHEDULE-2]") {
+TEST_CASE("checkpoint schedule: due while inputs wait, whatever was reported", "[SCHEDULE-2]") {
   CheckpointSchedule schedule({0, 64 * kMb, 0, 128 * kMb});
   CheckpointSchedule::Inputs seen{kSecond, 78 * kMb, 2};
   schedule.taken(66 * kMb, kSecond);  // by a replica that differs

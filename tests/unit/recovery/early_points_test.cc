@@ -54,7 +54,7 @@ TEST_CASE("early points: the next process reads what was noted", "[recovery][sli
   CHECK(noted[1].point.dead_flags == 1);
 }
 
-TEST_CASE("early points: those of another log, or of a damaged file, are not used",
+TEST_CASE("early points: points of another log, or of a damaged file, are not used",
           "[recovery][slices]") {
   Fixture f;
   REQUIRE(note_early_point(f.config, point_at(10)).ok());

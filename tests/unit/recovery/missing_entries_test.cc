@@ -117,13 +117,13 @@ TEST_CASE("missing entries: a replica restarts only after all that it has", "[mi
     missing.found(found, facts, out);
     CHECK(std::holds_alternative<FetchCheckpoint>(out.at(0)));
   }
-  SECTION("one that is still being fetched is waited for") {
+  SECTION("a checkpoint that is still being fetched is waited for") {
     found.checkpoints = {{{{View{1}, Index{90}}, 0}, true, false}};
     found.fetching = true;
     missing.found(found, facts, out);
     CHECK(out.empty());
   }
-  SECTION("one that could not be unpacked is tried again after a while") {
+  SECTION("a checkpoint that could not be unpacked is tried again after a while") {
     found.checkpoints = {{{{View{1}, Index{90}}, 0}}};
     found.unusable = {Index{90}};
     missing.found(found, facts, out);  // LACK-2
@@ -132,7 +132,7 @@ TEST_CASE("missing entries: a replica restarts only after all that it has", "[mi
     missing.found(found, facts, out);
     CHECK(std::holds_alternative<Restart>(out.back()));
   }
-  SECTION("one that is after it") {
+  SECTION("a checkpoint after it") {
     found.checkpoints = {{{{View{1}, Index{81}}, 0}}};
     missing.found(found, facts, out);
     REQUIRE(out.size() == 1);

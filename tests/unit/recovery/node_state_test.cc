@@ -64,7 +64,7 @@ TEST_CASE("node state: what is written is read", "[checkpoint]") {
   }
 }
 
-TEST_CASE("node state: one with fewer types of entries is read", "[checkpoint]") {
+TEST_CASE("node state: a state with fewer types of entries is read", "[checkpoint]") {
   nlohmann::json json = to_json(some_state());
   json["entries"].erase(json["entries"].size() - 1);
   const auto read = node_state(json);

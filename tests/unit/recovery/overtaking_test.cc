@@ -33,7 +33,8 @@ TEST_CASE_METHOD(Behind, "a checkpoint far ahead is worth a restart", "[overtaki
   CHECK(at(3 * kSecond) == Index{5'101});
 }
 
-TEST_CASE_METHOD(Behind, "one that the server reaches as soon is not", "[overtaking]") {
+TEST_CASE_METHOD(Behind, "a checkpoint that the server reaches as soon is not used",
+                 "[overtaking]") {
   one.heard(Index{5'099});
   CHECK_FALSE(at(3 * kSecond));
   CHECK_FALSE(at(5 * kSecond));

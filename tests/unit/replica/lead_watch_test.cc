@@ -184,8 +184,8 @@ TEST_CASE("lead: only a voter that receives the log could take over", "[LAG-2]")
   CHECK(LeadWatch::may_take_lead(m, ReplicaId{0}));
   SECTION("itself") { m.id = ReplicaId{0}; }
   SECTION("a learner") { m.role = consensus::MemberRole::kLearner; }
-  SECTION("one that is not connected") { m.connected = false; }
-  SECTION("one that lacks entries which left the log") { m.streaming = false; }
+  SECTION("a replica that is not connected") { m.connected = false; }
+  SECTION("a replica that lacks entries which left the log") { m.streaming = false; }
   CHECK_FALSE(LeadWatch::may_take_lead(m, ReplicaId{0}));
 }
 

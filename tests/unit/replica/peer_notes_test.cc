@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What replicas report to each other about themselves, and what is known of a silent one.
+// Replicas' notes about themselves, and a replica's knowledge about a silent one.
 #include "proxy/replica/status/peer_notes.h"
 
 #include <catch2/catch.hpp>
@@ -144,10 +144,10 @@ TEST_CASE("peer notes: every field of a replica's note is transferred", "[node]"
   own.lag_ms = 300;
   own.progress = {1, 2, 3, 4};
   own.why_not = std::string(200, 'x');
-  const control::Readiness told = readiness_of(note_of(own, 5));
-  CHECK(told.why_not.size() == sizeof PeerNote{}.why_not - 1);
-  own.why_not = told.why_not;
-  CHECK(to_json(told) == to_json(own));
+  const control::Readiness readiness = readiness_of(note_of(own, 5));
+  CHECK(readiness.why_not.size() == sizeof PeerNote{}.why_not - 1);
+  own.why_not = readiness.why_not;
+  CHECK(to_json(readiness) == to_json(own));
 }
 
 }  // namespace crane::replica

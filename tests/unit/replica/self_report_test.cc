@@ -87,10 +87,10 @@ TEST_CASE_METHOD(World, "a change is written once, and a little later", "[report
 TEST_CASE_METHOD(World, "the others are informed of a change at once, and of one that lasts",
                  "[report]") {
   CHECK(report.must_report(glance, now));
-  const auto told = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
-  CHECK(told.to == std::vector{ReplicaId{1}, ReplicaId{2}});
-  CHECK(told.note.applied == 5);
-  for (const ReplicaId to : told.to) report.sent(to, true, now);
+  const auto note = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
+  CHECK(note.to == std::vector{ReplicaId{1}, ReplicaId{2}});
+  CHECK(note.note.applied == 5);
+  for (const ReplicaId to : note.to) report.sent(to, true, now);
   glance.takes_clients = true;
   CHECK(report.must_report(glance, now));
   for (int i = 0; i < 20; ++i, now += 100 * kMs) {  // the repeats end
@@ -106,9 +106,9 @@ TEST_CASE_METHOD(World, "the others are informed of a change at once, and of one
 
 TEST_CASE_METHOD(World, "a leader reports to which peers it sends the log", "[report]") {
   glance.leads = true;
-  const auto told = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
-  CHECK((told.note.flags & PeerNote::kLeads) != 0);
-  CHECK(told.note.gets_log[0] == 0b011);
+  const auto note = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
+  CHECK((note.note.flags & PeerNote::kLeads) != 0);
+  CHECK(note.note.gets_log[0] == 0b011);
 }
 
 TEST_CASE_METHOD(

@@ -532,7 +532,7 @@ TEST_CASE("slices: an operator is warned of a lasting computation without a poin
   }
 }
 
-TEST_CASE("slices: all begin again for a computation without end", "[slices][SLICES-4]") {
+TEST_CASE("slices: all replicas begin again for a computation without end", "[slices][SLICES-4]") {
   Fixture f;
   f.look.may_begin_again = true;
   f.computes(3, 10);
@@ -581,7 +581,7 @@ TEST_CASE("slices: all begin again for a computation without end", "[slices][SLI
   }
 }
 
-TEST_CASE("slices: none begins again for a point that is in effect", "[slices][SLICES-4]") {
+TEST_CASE("slices: no replica begins again for a point that is in effect", "[slices][SLICES-4]") {
   Fixture f;
   f.look.may_begin_again = true;
   f.admit(point_at(5));

@@ -47,32 +47,32 @@ NodeFields changed() {
 }  // namespace
 
 TEST_CASE("each field reaches the node", "[node_fields]") {
-  const NodeFields told = changed();
+  const NodeFields fields = changed();
   nlohmann::json json;
-  write_fields(told, Fields::kAll, json);
+  write_fields(fields, Fields::kAll, json);
   NodeFields heard;
   REQUIRE(read_fields(json, heard) == nullptr);
 #define FIELD(type, name, key, initial, kept) \
   {                                           \
     CAPTURE(key);                             \
     CHECK(json.contains(key));                \
-    CHECK(same(heard.name, told.name));       \
+    CHECK(same(heard.name, fields.name));     \
   }
 #include "runtime/setup/node_fields.def"
 #undef FIELD
 }
 
 TEST_CASE("a recording keeps the fields that its replay needs, but no secret", "[node_fields]") {
-  const NodeFields told = changed();
+  const NodeFields fields = changed();
   nlohmann::json json;
-  write_fields(told, Fields::kKept, json);
+  write_fields(fields, Fields::kKept, json);
   NodeFields heard;
   REQUIRE(read_fields(json, heard) == nullptr);
   const NodeFields initial;
-#define FIELD(type, name, key, initial_, kept)                  \
-  {                                                             \
-    CAPTURE(key);                                               \
-    CHECK(same(heard.name, (kept) ? told.name : initial.name)); \
+#define FIELD(type, name, key, initial_, kept)                    \
+  {                                                               \
+    CAPTURE(key);                                                 \
+    CHECK(same(heard.name, (kept) ? fields.name : initial.name)); \
   }
 #include "runtime/setup/node_fields.def"
 #undef FIELD

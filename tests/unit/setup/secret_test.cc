@@ -50,7 +50,7 @@ TEST_CASE("secret: a generated one can be used, and is not generated twice", "[s
   CHECK(other.log_id != keys.log_id);
 }
 
-TEST_CASE("secret: one that others can read, or a short one, is refused", "[setup]") {
+TEST_CASE("secret: a file that other users can read, or a short secret, is refused", "[setup]") {
   Scratch scratch;
   const std::string good(32, 'x');
   GroupKeys keys;

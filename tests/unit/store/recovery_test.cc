@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a start in disk mode finds in addition to the log's tail. For faults see tests/sim.
+// The data that a start in disk mode finds in addition to the log's tail. For faults see tests/sim.
 #include "consensus/store/recovery.h"
 
 #include <algorithm>

@@ -40,7 +40,7 @@ TEST_CASE("ends: a known status has its meaning, another one means a failed node
   CHECK_FALSE(end_of(0).passes);
 }
 
-TEST_CASE("ends: they are described in words", "[supervise]") {
+TEST_CASE("ends: a server's end is described in words", "[supervise]") {
   CHECK(how_ended(SIGKILL) == "killed by SIGKILL");
   CHECK(how_ended(3 << 8) == "ended with status 3");
   CHECK(how_ended(kUnseenEnd).find("only the crane-run that started it") != std::string::npos);

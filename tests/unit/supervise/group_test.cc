@@ -554,9 +554,9 @@ TEST_CASE("supervisor: a leader of an older view no longer leads", "[supervise]"
 TEST_CASE("supervisor: a late message of a lost replica changes nothing", "[supervise][SUP-S4]") {
   Watched group;
   group.serve().kill(2);
-  const auto told = group.done.size();
+  const auto actions = group.done.size();
   group.kill(2);
-  CHECK(group.done.size() == told);
+  CHECK(group.done.size() == actions);
   group.step(Role{2, true, 9});
   CHECK(group.machine.leader() == 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // getdents64 returns whole records if the buffer is too small for all, the rest at the next call,
-// nothing at the end; a buffer too small for one record is EINVAL.
+// nothing at the end; a buffer too small for one record fails with EINVAL.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // clock_getres and clock_gettime of invalid clock numbers, and of processor clocks of no process,
-// are EINVAL.
+// fail with EINVAL.
 #include <limits.h>
 
 #include "../small.h"

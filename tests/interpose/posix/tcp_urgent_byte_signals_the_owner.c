@@ -11,7 +11,7 @@
 static volatile sig_atomic_t rings;
 static void ring(int signo) { rings += signo == SIGURG; }
 
-// The handler of FTP and telnet servers: it gets the byte, which a read would skip.
+// A handler as in FTP and telnet servers: it reads the urgent byte, which a plain read skips.
 static int served;
 static volatile sig_atomic_t last;
 static void get(int signo) {
@@ -49,13 +49,13 @@ static void* own(void* given) {
 }
 
 static void* send_urgent(void* to) {
-  sleep_ms(20);  // by then the reader usually waits
+  sleep_ms(20);  // the reader is usually blocked after that
   say(*(int*)to, "!", MSG_OOB);
   say(*(int*)to, "x", 0);
   return NULL;
 }
 
-// Calls that return the owner.
+// Calls that set and return the owner.
 static void name_owners(int from) {
   CHECK_EQUAL(fcntl(from, F_SETOWN, getpid()), 0);
   CHECK_EQUAL(fcntl(from, F_GETOWN), getpid());
@@ -71,7 +71,7 @@ static void name_owners(int from) {
   CHECK_EQUAL(errno, EINVAL);
 }
 
-// A child in a new group.
+// The owner is the group of a child.
 static void ring_group(int to, int from) {
   int ready[2];
   CHECK_EQUAL(pipe(ready), 0);
@@ -98,7 +98,7 @@ static void ring_group(int to, int from) {
   CHECK_EQUAL(rings, 1);
 }
 
-// A waiting reader runs the handler before it reaches the mark.
+// A blocked read runs the handler before it returns bytes that follow the urgent byte.
 static void ring_reader(int to, int from) {
   char byte;
   served = from;

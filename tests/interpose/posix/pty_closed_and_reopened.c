@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The master returns EIO while no line is open that was open before; unread input waits for the
-// next process that opens the line.
+// When all descriptors of a terminal's line are closed, reads of the master return EIO until the
+// line is opened again. Unread input stays for the next process that opens the line.
 #include "../terminal.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sched_getattr and the calls by number return the same policy and nice value as libc.
+// sched_getattr and calls through syscall(2) return the same policy and nice value as libc.
 #define _GNU_SOURCE
 #include <sys/resource.h>
 #include <sys/syscall.h>
