@@ -155,30 +155,6 @@ TEST_CASE("slices: a thread that stays at one clock is searched, at growing inte
   CHECK(f.finds.size() == before + 1);
 }
 
-TEST_CASE("slices: a computation without a point is reported once, then warned of once",
-          "[slices]") {
-  Fixture f;
-  f.computes(3, 10);
-  f.step(0);
-  const auto search_until = [&f](std::int64_t end) {
-    while (f.now < end) {
-      const std::size_t before = f.finds.size();
-      f.run_until(f.now + 10 * kMs);
-      if (f.finds.size() > before) f.found({});
-    }
-  };
-  search_until(900 * kMs);
-  CHECK(f.finds.size() > 2);
-  CHECK(f.said.size() == 1);
-  CHECK(f.warned.empty());
-  search_until(10'000 * kMs);
-  CHECK(f.said.size() == 1);
-  CHECK(f.warned.size() == 1);
-  f.computes(3, 11);
-  search_until(60'000 * kMs);
-  CHECK(f.warned.size() == 2);
-}
-
 TEST_CASE("slices: while the server starts a thread has a second", "[slices]") {
   Fixture f;
   f.look.serves = false;
@@ -510,6 +486,7 @@ TEST_CASE("slices: an operator is warned of a lasting computation without a poin
   f.found({});
   f.run_until(f.now + 16 * kTook);
   REQUIRE(f.finds.size() == 3);
+  CHECK(f.said.size() == 1);  // once, however often it is searched
   SECTION("not yet") {
     f.run_until(1000 * kMs - kTook - 1);
     f.found({});
@@ -521,6 +498,9 @@ TEST_CASE("slices: an operator is warned of a lasting computation without a poin
     REQUIRE(f.warned.size() == 1);
     CHECK(f.warned[0].find("slot 3 has computed for 1000 ms at clock 10") == 0);
     CHECK(f.warned[0].find("it is in the place") != std::string::npos);
+    f.run_until(f.now + 60'000 * kMs);
+    f.found({});
+    CHECK(f.warned.size() == 1);
   }
   SECTION("a second of the thread that was searched, even if another one computes now") {
     f.run_until(1000 * kMs - kTook);
