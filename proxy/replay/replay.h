@@ -44,7 +44,7 @@ class Replay : public NodeMode, private ReplayLog::Gate {
   // Continues after a difference: under valgrind addresses differ, but the inputs are the same.
   void go_on() noexcept { continues_ = true; }
 
-  // For a replay that follows: `tell` is called at intervals with the last admitted entry.
+  // `tell` is called at intervals with the last admitted entry.
   void on_progress(std::function<void(Index)> tell) { tell_ = std::move(tell); }
 
   bool opens() const override;

@@ -25,6 +25,7 @@
 #include "runtime/setup/branch_counter.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/program.h"
+#include "runtime/setup/progress_line.h"
 
 namespace crane::node {
 namespace {
@@ -397,15 +398,21 @@ ReplayReport run_replay(const LoadedRecording& loaded, ReplayRequest request) {
   open_log(config, request.verbose);
   place_node(config);
   report.first = prepared.behind + 1;
+  const bool interactive = request.tool != nullptr && request.tool->interactive();
   Replay replay({loaded.history ? &*loaded.history : nullptr, loaded.follower.get(),
                  *loaded.outputs, *loaded.schedule},
                 Index{prepared.to}, std::move(request.tool));
+  setup::ProgressWriter line("replays", control::Unit::kEntries);
   std::uint64_t admitted = 0;
   const auto tell = [&] { request.on_progress(progress_of(replay, loaded, admitted, config)); };
   if (request.on_progress) {
     replay.on_progress([&](Index applied) {
       admitted = value(applied);
       tell();
+    });
+  } else if (!interactive) {
+    replay.on_progress([&](Index applied) {
+      line.show(value(applied) - prepared.behind, prepared.to - prepared.behind);
     });
   }
   if (!request.valgrind.empty()) replay.go_on();
