@@ -83,6 +83,10 @@ core::Start start_of(const Options& o, Fabric& fabric, core::Config& config) {
   return start;
 }
 
+FabricOptions fabric_options(const Options& o) {
+  return {o.directory, o.self, o.replicas, o.log_id, core::log_memory_bytes(o.ring_bytes)};
+}
+
 template <typename T>
 Result<std::unique_ptr<Fabric>> as_fabric(Result<std::unique_ptr<T>> opened) {
   if (!opened) return opened.error();
@@ -90,23 +94,13 @@ Result<std::unique_ptr<Fabric>> as_fabric(Result<std::unique_ptr<T>> opened) {
 }
 
 Result<std::unique_ptr<Fabric>> open_shm(const Options& o, std::shared_ptr<Urgency> urgency) {
-  ShmOptions shm;
-  shm.directory = o.directory;
-  shm.self = o.self;
-  shm.replicas = o.replicas;
-  shm.group = o.log_id;
-  shm.log_bytes = core::log_memory_bytes(o.ring_bytes);
+  ShmOptions shm{fabric_options(o)};
   shm.urgency = std::move(urgency);
   return as_fabric(ShmFabric::open(shm));
 }
 
 Result<std::unique_ptr<Fabric>> open_tcp(const Options& o) {
-  TcpOptions tcp;
-  tcp.directory = o.directory;
-  tcp.self = o.self;
-  tcp.replicas = o.replicas;
-  tcp.group = o.log_id;
-  tcp.log_bytes = core::log_memory_bytes(o.ring_bytes);
+  TcpOptions tcp{fabric_options(o)};
   tcp.endpoints = o.endpoints;
   tcp.secret = o.secret;
   tcp.take_visitor = o.callbacks.on_visitor;
@@ -117,12 +111,7 @@ Result<std::unique_ptr<Fabric>> open_verbs(const Options& o) {
   if (o.endpoints.size() != o.replicas) {
     return Error{Code::kBadArgument, 0, "one endpoint per replica is needed"};
   }
-  VerbsOptions verbs;
-  verbs.directory = o.directory;
-  verbs.self = o.self;
-  verbs.replicas = o.replicas;
-  verbs.group = o.log_id;
-  verbs.log_bytes = core::log_memory_bytes(o.ring_bytes);
+  VerbsOptions verbs{fabric_options(o)};
   verbs.device = o.device;
   verbs.fence = o.fence;
   verbs.flag_devices = o.fence_flags_devices;

@@ -94,7 +94,6 @@ class Device {
 };
 
 std::uint32_t random_psn() noexcept;
-std::uint64_t random_word() noexcept;  // never 0
 
 // Registered memory that fork() does not copy: memory that a device writes must not move.
 class Buffers {
