@@ -186,6 +186,21 @@ bool VerbsFabric::post_receive(Peer& p, ReplicaId id, std::uint32_t slot) noexce
   return ibv_post_recv(p.qp.get(), &work, &bad) == 0;
 }
 
+// Posts a send whose completion is not awaited.
+bool VerbsFabric::post_marked(Peer& p, ReplicaId id, ibv_sge place, ibv_send_wr work) noexcept {
+  work.wr_id = WorkId{WorkKind::kMark, id, 0}.packed();
+  work.sg_list = &place;
+  work.num_sge = 1;
+  // One in kSignalEvery is signalled: its completion frees the places of those before it.
+  const bool signalled = ++p.posted % verbs::kSignalEvery == 0;
+  if (signalled) work.send_flags |= IBV_SEND_SIGNALED;
+  if (place.length <= inline_bytes_) work.send_flags |= IBV_SEND_INLINE;
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(p.qp.get(), &work, &bad) != 0) return false;
+  if (signalled) ++p.bg_outstanding;
+  return true;
+}
+
 // Sends if more than `reserve` receives are free at the peer.
 bool VerbsFabric::send_mail(Peer& p, ReplicaId id, std::uint32_t kind,
                             std::span<const std::byte> body, std::uint32_t reserve) noexcept {
@@ -199,21 +214,13 @@ bool VerbsFabric::send_mail(Peer& p, ReplicaId id, std::uint32_t kind,
   std::memcpy(b.at, &head, sizeof head);
   if (!body.empty()) std::memcpy(b.at + sizeof head, body.data(), body.size());
   const auto size = static_cast<std::uint32_t>(sizeof head + body.size());
-  ibv_sge place{reinterpret_cast<std::uint64_t>(b.at), size, b.lkey};
   ibv_send_wr work{};
-  work.wr_id = WorkId{WorkKind::kMark, id, 0}.packed();
-  work.sg_list = &place;
-  work.num_sge = 1;
   work.opcode = IBV_WR_SEND;
-  // One in kSignalEvery is signalled: its completion frees the places of those before it.
-  const bool signalled = ++p.posted % verbs::kSignalEvery == 0;
-  if (signalled) work.send_flags |= IBV_SEND_SIGNALED;
-  if (size <= inline_bytes_) work.send_flags |= IBV_SEND_INLINE;
   if (kind != verbs::kMailRequest) work.send_flags |= IBV_SEND_SOLICITED;
-  ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(p.qp.get(), &work, &bad) != 0) return false;
+  if (!post_marked(p, id, {reinterpret_cast<std::uint64_t>(b.at), size, b.lkey}, work)) {
+    return false;
+  }
   ++p.sent;
-  if (signalled) ++p.bg_outstanding;
   return true;
 }
 
@@ -232,21 +239,13 @@ void VerbsFabric::return_credits(Peer& p, ReplicaId id, bool all) noexcept {
   const std::uint32_t words[2] = {p.consumed, ~p.consumed};
   const Buffer& b = p.receives[verbs::kReceives + verbs::kSendSlots];
   std::memcpy(b.at, words, sizeof words);
-  ibv_sge place{reinterpret_cast<std::uint64_t>(b.at), sizeof words, b.lkey};
   ibv_send_wr work{};
-  work.wr_id = WorkId{WorkKind::kMark, id, 0}.packed();
-  work.sg_list = &place;
-  work.num_sge = 1;
   work.opcode = IBV_WR_RDMA_WRITE;
-  const bool signalled = ++p.posted % verbs::kSignalEvery == 0;
-  if (signalled) work.send_flags |= IBV_SEND_SIGNALED;
-  if (sizeof words <= inline_bytes_) work.send_flags |= IBV_SEND_INLINE;
   work.wr.rdma.remote_addr = p.remote.credit_at;
   work.wr.rdma.rkey = p.remote.credit_rkey;
-  ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(p.qp.get(), &work, &bad) != 0) return;
-  if (signalled) ++p.bg_outstanding;
-  p.consumed_sent = p.consumed;
+  if (post_marked(p, id, {reinterpret_cast<std::uint64_t>(b.at), sizeof words, b.lkey}, work)) {
+    p.consumed_sent = p.consumed;
+  }
 }
 
 void VerbsFabric::ring_doorbell(ReplicaId id) noexcept {

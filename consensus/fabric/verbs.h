@@ -247,6 +247,7 @@ class VerbsFabric final : public TmpfsFabric {
   bool take_cell(Peer& p, Op& op) noexcept;
   bool send_mail(Peer& p, ReplicaId id, std::uint32_t kind, std::span<const std::byte> body,
                  std::uint32_t reserve) noexcept;
+  bool post_marked(Peer& p, ReplicaId id, ibv_sge place, ibv_send_wr work) noexcept;
   bool post_receive(Peer& p, ReplicaId id, std::uint32_t slot) noexcept;
   void return_credits(Peer& p, ReplicaId id, bool all) noexcept;
   void ring_due(Peer& p, ReplicaId id) noexcept;
