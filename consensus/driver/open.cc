@@ -33,12 +33,6 @@ Outcome mark_member(const Options& o) {
   return consensus::mark_member(lasting(o), o.self, o.log_id);
 }
 
-std::uint32_t random_incarnation() noexcept {
-  std::uint32_t word = 0;
-  CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
-  return std::max(word, core::kFirstIncarnation + 1);
-}
-
 core::Config config_for(const Options& o) {
   core::Config c;
   c.self = o.self;
@@ -74,9 +68,9 @@ core::Start start_of(const Options& o, Fabric& fabric, core::Config& config) {
     config.incarnation = static_cast<std::uint32_t>(promise.words[core::kIncarnation]);
   } else if (was_member(o)) {  // also if the memory died between its creation and its first Start
     start.kind = core::StartKind::kLost;
-    config.incarnation = random_incarnation();
+    config.incarnation = new_incarnation(core::kFirstIncarnation);
   } else if (o.checkpoint && value(o.checkpoint->place.at.index) > 0) {
-    config.incarnation = random_incarnation();  // the group is older (U2)
+    config.incarnation = new_incarnation(core::kFirstIncarnation);  // the group is older (U2)
   } else {
     config.campaign_at_once = value(o.self) == 0;
   }
