@@ -210,6 +210,7 @@ class TcpFabric final : public TmpfsFabric {
   void dial(ReplicaId id, tcp::Plane plane) noexcept;
   void add_connection(std::unique_ptr<Connection> connection) noexcept;
   void pump(Connection& connection) noexcept;
+  void watch_writes(Connection& connection) noexcept;
   void name_connection(Connection& connection) noexcept;
   void forget_connection(Connection& connection) noexcept;
   void take_frames(Connection& connection) noexcept;

@@ -223,13 +223,17 @@ void TcpFabric::pump(Connection& connection) noexcept {
     }
   }
   if (!connection.dead && link.state() == SecureLink::State::kFailed) connection_failed(connection);
-  if (!connection.dead && link.wants_write() != connection.wants_write) {
-    connection.wants_write = link.wants_write();
-    epoll_event want{};
-    want.events = EPOLLIN | (connection.wants_write ? EPOLLOUT : 0U);
-    want.data.ptr = &connection;
-    ::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, link.fd(), &want);
-  }
+  if (!connection.dead) watch_writes(connection);
+}
+
+void TcpFabric::watch_writes(Connection& connection) noexcept {
+  const SecureLink& link = *connection.link;
+  if (link.wants_write() == connection.wants_write) return;
+  connection.wants_write = link.wants_write();
+  epoll_event want{};
+  want.events = EPOLLIN | (connection.wants_write ? EPOLLOUT : 0U);
+  want.data.ptr = &connection;
+  ::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, link.fd(), &want);
 }
 
 // The handshake is over and the link's name is verified (LINK-S1), but this replica must also
@@ -286,13 +290,7 @@ void TcpFabric::flush_all() noexcept {
     Connection& connection = *connections_[i];
     if (connection.dead) continue;
     flush(connection);
-    if (connection.link->wants_write() != connection.wants_write) {
-      connection.wants_write = connection.link->wants_write();
-      epoll_event want{};
-      want.events = EPOLLIN | (connection.wants_write ? EPOLLOUT : 0U);
-      want.data.ptr = &connection;
-      ::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, connection.link->fd(), &want);
-    }
+    watch_writes(connection);
   }
 }
 
