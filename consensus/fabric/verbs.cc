@@ -248,6 +248,14 @@ void VerbsFabric::return_credits(Peer& p, ReplicaId id, bool all) noexcept {
   }
 }
 
+// The message in this slot was processed: another one may come there.
+void VerbsFabric::consume(ReplicaId id, std::uint32_t slot) noexcept {
+  Peer& p = peer(id);
+  post_receive(p, id, slot);
+  ++p.consumed;
+  return_credits(p, id, false);
+}
+
 void VerbsFabric::ring_doorbell(ReplicaId id) noexcept {
   Peer& p = peer(id);
   if (!p.dirty || !p.up) return;
@@ -271,60 +279,48 @@ void VerbsFabric::landed(ReplicaId id) noexcept {
 // --- queues -------------------------------------------------------------------------------------
 
 void VerbsFabric::take_background() noexcept {
-  ibv_wc done[kBatch];
-  int n = kBatch;
-  while (n == kBatch) {  // a partial batch: nothing is left
-    n = ibv_poll_cq(background_cq_.get(), kBatch, done);
-    for (int i = 0; i < n; ++i) {
-      const WorkId work = WorkId::of(done[i].wr_id);
-      Peer& p = peer(work.peer);
-      if (!p.qp || p.qp->qp_num != done[i].qp_num) continue;  // completion of an earlier connection
-      if (done[i].status != IBV_WC_SUCCESS) {
-        p.broken = true;
-        continue;
-      }
-      --p.bg_outstanding;
-      if (work.kind != WorkKind::kOperation) continue;
-      on_read_completion(p, work.peer, work.number);
-      for (std::size_t k = 0; k < p.ops.size(); ++k) {  // rare: more reads were requested than fit
-        Op& op = p.ops[k];
-        if (op.state != Op::State::kWaiting || p.bg_outstanding >= verbs::kReadsOutstandingMax)
-          continue;
-        if (op.kind != Op::Kind::kRead && op.kind != Op::Kind::kCell) continue;
-        post_read(p, work.peer, op, p.first_op + k);
-      }
+  verbs::take_all<kBatch>(background_cq_.get(), [this](const ibv_wc& done) {
+    const WorkId work = WorkId::of(done.wr_id);
+    Peer& p = peer(work.peer);
+    if (!p.qp || p.qp->qp_num != done.qp_num) return;  // completion of an earlier connection
+    if (done.status != IBV_WC_SUCCESS) {
+      p.broken = true;
+      return;
     }
-  }
+    --p.bg_outstanding;
+    if (work.kind != WorkKind::kOperation) return;
+    on_read_completion(p, work.peer, work.number);
+    for (std::size_t k = 0; k < p.ops.size(); ++k) {  // rare: more reads were requested than fit
+      Op& op = p.ops[k];
+      if (op.state != Op::State::kWaiting || p.bg_outstanding >= verbs::kReadsOutstandingMax)
+        continue;
+      if (op.kind != Op::Kind::kRead && op.kind != Op::Kind::kCell) continue;
+      post_read(p, work.peer, op, p.first_op + k);
+    }
+  });
 }
 
 void VerbsFabric::take_mail() noexcept {
-  ibv_wc done[kBatch];
-  int n = kBatch;
-  while (n == kBatch) {  // a partial batch: nothing is left
-    n = ibv_poll_cq(mail_cq_.get(), kBatch, done);
-    for (int i = 0; i < n; ++i) {
-      const WorkId work = WorkId::of(done[i].wr_id);
-      Peer& p = peer(work.peer);
-      if (!p.qp || p.qp->qp_num != done[i].qp_num) continue;
-      if (done[i].status != IBV_WC_SUCCESS) {
-        p.broken = true;
-        continue;
-      }
-      const auto slot = static_cast<std::uint32_t>(work.number);
-      MailHead head{};
-      std::memcpy(&head, p.receives[slot].at, sizeof head);
-      if (head.kind == verbs::kMailRequest) {
-        const std::uint32_t most = std::max<std::uint32_t>(done[i].byte_len, sizeof head);
-        mail_.push_back({work.peer, slot,
-                         std::min<std::uint32_t>(head.size, most - std::uint32_t{sizeof head})});
-        continue;
-      }
-      if (head.kind == verbs::kMailBellLanded) landed(work.peer);
-      post_receive(p, work.peer, slot);
-      ++p.consumed;
-      return_credits(p, work.peer, false);
+  verbs::take_all<kBatch>(mail_cq_.get(), [this](const ibv_wc& done) {
+    const WorkId work = WorkId::of(done.wr_id);
+    Peer& p = peer(work.peer);
+    if (!p.qp || p.qp->qp_num != done.qp_num) return;
+    if (done.status != IBV_WC_SUCCESS) {
+      p.broken = true;
+      return;
     }
-  }
+    const auto slot = static_cast<std::uint32_t>(work.number);
+    MailHead head{};
+    std::memcpy(&head, p.receives[slot].at, sizeof head);
+    if (head.kind == verbs::kMailRequest) {
+      const std::uint32_t most = std::max<std::uint32_t>(done.byte_len, sizeof head);
+      mail_.push_back(
+          {work.peer, slot, std::min<std::uint32_t>(head.size, most - std::uint32_t{sizeof head})});
+      return;
+    }
+    if (head.kind == verbs::kMailBellLanded) landed(work.peer);
+    consume(work.peer, slot);
+  });
 }
 
 void VerbsFabric::take_queues() noexcept {
@@ -370,12 +366,7 @@ std::size_t VerbsFabric::poll(std::span<FabricEvent> out) noexcept {
   CRANE_ASSERT(!out.empty());
   for (const auto& [id, buffer] : handed_reads_) peer(id).buffers.give_back(buffer);
   handed_reads_.clear();
-  for (const Mail& m : handed_mail_) {
-    Peer& p = peer(m.peer);
-    post_receive(p, m.peer, m.slot);
-    ++p.consumed;
-    return_credits(p, m.peer, false);
-  }
+  for (const Mail& m : handed_mail_) consume(m.peer, m.slot);
   handed_mail_.clear();
   if (const std::size_t n = take_writes_first(out); n > 0) return n;
   if (slept_ || ++polls_ % kSystemEventsEvery == 0) {

@@ -250,6 +250,7 @@ class VerbsFabric final : public TmpfsFabric {
   bool post_marked(Peer& p, ReplicaId id, ibv_sge place, ibv_send_wr work) noexcept;
   bool post_receive(Peer& p, ReplicaId id, std::uint32_t slot) noexcept;
   void return_credits(Peer& p, ReplicaId id, bool all) noexcept;
+  void consume(ReplicaId id, std::uint32_t slot) noexcept;
   void ring_due(Peer& p, ReplicaId id) noexcept;
   void take_background() noexcept;
   void take_mail() noexcept;
