@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 
 #include "consensus/consensus.h"
@@ -101,9 +100,7 @@ TEST_CASE("driver on tcp: a leader that is cut off is replaced, and follows afte
 TEST_CASE("driver on tcp: histories agree after random kills, stops and cuts",
           "[driver][processes]") {
   // REPLAY  CRANE_SEED=<seed> repeats the choices, not the moments at which the kernel acts.
-  const char* const given = std::getenv("CRANE_SEED");
-  const std::uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  const std::uint64_t seed = given_seed();
   INFO("CRANE_SEED=" << seed);
   std::mt19937_64 random(seed);
   NodeGroup g(3, kTcp);

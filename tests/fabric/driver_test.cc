@@ -196,9 +196,7 @@ TEST_CASE("driver: leadership is transferred, and a removed leader hands over, u
 TEST_CASE("driver: histories agree after random kills, stops, continues and restarts",
           "[driver][processes]") {
   // REPLAY  CRANE_SEED=<seed> repeats the choices, not the moments at which the kernel acts.
-  const char* const given = std::getenv("CRANE_SEED");
-  const std::uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  const std::uint64_t seed = given_seed();
   const char* const rounds_given = std::getenv("CRANE_ROUNDS");
   const int rounds = rounds_given != nullptr ? std::atoi(rounds_given) : 40;
   INFO("CRANE_SEED=" << seed);
