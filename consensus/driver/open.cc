@@ -33,12 +33,6 @@ Outcome mark_member(const Options& o) {
   return consensus::mark_member(lasting(o), o.self, o.log_id);
 }
 
-std::uint32_t random_incarnation() noexcept {
-  std::uint32_t word = 0;
-  CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
-  return std::max(word, core::kFirstIncarnation + 1);
-}
-
 core::Config config_for(const Options& o) {
   core::Config c;
   c.self = o.self;
@@ -74,13 +68,17 @@ core::Start start_of(const Options& o, Fabric& fabric, core::Config& config) {
     config.incarnation = static_cast<std::uint32_t>(promise.words[core::kIncarnation]);
   } else if (was_member(o)) {  // also if the memory died between its creation and its first Start
     start.kind = core::StartKind::kLost;
-    config.incarnation = random_incarnation();
+    config.incarnation = new_incarnation(core::kFirstIncarnation);
   } else if (o.checkpoint && value(o.checkpoint->place.at.index) > 0) {
-    config.incarnation = random_incarnation();  // the group is older (U2)
+    config.incarnation = new_incarnation(core::kFirstIncarnation);  // the group is older (U2)
   } else {
     config.campaign_at_once = value(o.self) == 0;
   }
   return start;
+}
+
+FabricOptions fabric_options(const Options& o) {
+  return {o.directory, o.self, o.replicas, o.log_id, core::log_memory_bytes(o.ring_bytes)};
 }
 
 template <typename T>
@@ -90,23 +88,13 @@ Result<std::unique_ptr<Fabric>> as_fabric(Result<std::unique_ptr<T>> opened) {
 }
 
 Result<std::unique_ptr<Fabric>> open_shm(const Options& o, std::shared_ptr<Urgency> urgency) {
-  ShmOptions shm;
-  shm.directory = o.directory;
-  shm.self = o.self;
-  shm.replicas = o.replicas;
-  shm.group = o.log_id;
-  shm.log_bytes = core::log_memory_bytes(o.ring_bytes);
+  ShmOptions shm{fabric_options(o)};
   shm.urgency = std::move(urgency);
   return as_fabric(ShmFabric::open(shm));
 }
 
 Result<std::unique_ptr<Fabric>> open_tcp(const Options& o) {
-  TcpOptions tcp;
-  tcp.directory = o.directory;
-  tcp.self = o.self;
-  tcp.replicas = o.replicas;
-  tcp.group = o.log_id;
-  tcp.log_bytes = core::log_memory_bytes(o.ring_bytes);
+  TcpOptions tcp{fabric_options(o)};
   tcp.endpoints = o.endpoints;
   tcp.secret = o.secret;
   tcp.take_visitor = o.callbacks.on_visitor;
@@ -117,12 +105,7 @@ Result<std::unique_ptr<Fabric>> open_verbs(const Options& o) {
   if (o.endpoints.size() != o.replicas) {
     return Error{Code::kBadArgument, 0, "one endpoint per replica is needed"};
   }
-  VerbsOptions verbs;
-  verbs.directory = o.directory;
-  verbs.self = o.self;
-  verbs.replicas = o.replicas;
-  verbs.group = o.log_id;
-  verbs.log_bytes = core::log_memory_bytes(o.ring_bytes);
+  VerbsOptions verbs{fabric_options(o)};
   verbs.device = o.device;
   verbs.fence = o.fence;
   verbs.flag_devices = o.fence_flags_devices;

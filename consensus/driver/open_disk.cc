@@ -31,13 +31,6 @@ Error say(const Options& o, const Error& error) {
   return error;
 }
 
-// An incarnation that no CONFIG has admitted yet.
-std::uint32_t new_incarnation(std::uint32_t first) noexcept {
-  std::uint32_t word = 0;
-  CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
-  return std::max(word, first + 1);
-}
-
 Result<store::Recovered> forgotten() {
   store::Recovered r;
   r.start.kind = core::StartKind::kLost;
@@ -137,6 +130,12 @@ Result<int> both(int fabric, int store) {
 }
 
 }  // namespace
+
+std::uint32_t new_incarnation(std::uint32_t first) noexcept {
+  std::uint32_t word = 0;
+  CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
+  return std::max(word, first + 1);
+}
 
 Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
                                           std::unique_ptr<Fabric> fabric, Marks marks,

@@ -2,6 +2,7 @@
 #pragma once
 // The part of Consensus::open that opens the store.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,9 @@ struct Marks {
   bool restored = false;    // it was restored from a backup, and has sent nothing since
   std::string tail{};       // the file with the log after the backup's checkpoint; empty: none
 };
+
+// A random incarnation above `first`, the one of new members: no CONFIG has admitted it yet.
+std::uint32_t new_incarnation(std::uint32_t first) noexcept;
 
 // Opens the store, reconciles it with the fabric's memory (consensus/store/recovery.h) and starts
 // the driver.  `config` is that of a new member; `checkpoint` is the server's state, or nullptr.

@@ -19,14 +19,6 @@
 
 namespace crane::consensus {
 
-// The result of a start in disk mode (open_disk.cc).
-struct DiskStart {
-  std::unique_ptr<store::Store> store;
-  core::Start start;
-  std::uint32_t incarnation = 0;
-  Index replay_to{};  // committed entries up to here come from the store
-};
-
 class StoreSide {
  public:
   // `directory` is for messages.  Entries applied + 1 .. replay_to are replayed.

@@ -22,6 +22,12 @@ constexpr std::chrono::milliseconds kIdleAfter{20};
 // How often a full disk is checked.
 constexpr std::chrono::milliseconds kRoomLook{50};
 
+// Changes nothing in the store.
+bool only_reads(StoreJob::Kind kind) noexcept {
+  using Kind = StoreJob::Kind;
+  return kind == Kind::kRead || kind == Kind::kFetch || kind == Kind::kCopy;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<StoreThread>> StoreThread::start(std::unique_ptr<store::Store> store) {
@@ -73,7 +79,7 @@ void StoreThread::take(std::vector<StoreResult>& out) {
 // STORE-T6; reports a change of the disk's state to the loop's thread.
 bool StoreThread::has_room(StoreJob::Kind kind, std::size_t bytes) {
   using Kind = StoreJob::Kind;
-  if (kind == Kind::kRead || kind == Kind::kFetch || kind == Kind::kCopy) return true;
+  if (only_reads(kind)) return true;
   const store::Work work = kind == Kind::kAppend    ? store::Work::kEntries
                            : kind == Kind::kPromise ? store::Work::kPromise
                                                     : store::Work::kDrop;
@@ -160,9 +166,7 @@ void StoreThread::run() {
     } else {
       continue;
     }
-    using Kind = StoreJob::Kind;
-    const Kind kind = result.job.kind;
-    const bool read = kind == Kind::kRead || kind == Kind::kFetch || kind == Kind::kCopy;
+    const bool read = only_reads(result.job.kind);
     failed = result.error.code != Code::kOk && !(begins && read);
     tell(std::move(result));
     if (failed || read) continue;

@@ -122,7 +122,7 @@ class Fabric {
   // Lets `peer` write; its earlier key, if any, is revoked first.  Send the key to the peer in a
   // request (it is not secret: other peers cannot use it).
   virtual Result<Key> permit_writes(ReplicaId peer) noexcept = 0;
-  // // FABRIC-F2.  Without a grant it does nothing.
+  // FABRIC-F2.  Without a grant it does nothing.
   virtual void revoke_writes(ReplicaId peer) noexcept = 0;
   // The live key of `peer`, also from an earlier incarnation (FABRIC-F14), or kNoKey.
   virtual Key permitted(ReplicaId peer) const noexcept = 0;

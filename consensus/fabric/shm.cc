@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "consensus/fabric/shm.h"
 
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,43 +23,15 @@ constexpr std::uint32_t kSystemEventsEvery = 64;
 
 // --- own memory ---------------------------------------------------------------------------------
 
-std::span<std::byte> ShmFabric::log_memory() noexcept { return {log_.data(), log_.size()}; }
-
 void ShmFabric::set_cell(std::uint8_t cell, const CellValue& v) noexcept {
   CRANE_ASSERT(cell < kCellsMax);
-  shm::Cell& c = own()->cells[cell];
-  const std::uint64_t version = c.version.load(std::memory_order_relaxed) + 1;
-  auto& copy = c.copy[version % 2];
-  for (std::size_t i = 0; i < kCellWords; ++i) {
-    copy[i].store(v.words[i], std::memory_order_relaxed);
-  }
-  c.version.store(version, std::memory_order_release);
+  own()->cells[cell].store(v);
 }
-
-namespace {
-
-// FABRIC-F10: the writer of version n + 1 uses the other copy, so a value is complete if the
-// version did not change during the read.
-bool load_cell(const shm::Cell& c, CellValue& out) noexcept {
-  constexpr int kTriesMax = 1000;
-  for (int i = 0; i < kTriesMax; ++i) {
-    const std::uint64_t version = c.version.load(std::memory_order_acquire);
-    const auto& copy = c.copy[version % 2];
-    for (std::size_t w = 0; w < kCellWords; ++w) {
-      out.words[w] = copy[w].load(std::memory_order_relaxed);
-    }
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (c.version.load(std::memory_order_relaxed) == version) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 CellValue ShmFabric::own_cell(std::uint8_t cell) const noexcept {
   CRANE_ASSERT(cell < kCellsMax);
   CellValue v;
-  CRANE_ASSERT(load_cell(own()->cells[cell], v));
+  CRANE_ASSERT(own()->cells[cell].load(v));
   return v;
 }
 
@@ -121,7 +92,7 @@ void ShmFabric::complete(ReplicaId id, Token token, bool ok) noexcept {
 bool ShmFabric::connect_writer(Peer& p, ReplicaId id, Key key) noexcept {
   p.writer.reset();
   if (p.incarnation == 0 || key == kNoKey) return false;
-  auto writer = WriteQueueWriter::open(directory_of(id), key, options_.self);
+  auto writer = WriteQueueWriter::open(options_.directory_of(id), key, options_.self);
   if (!writer) return false;
   p.writer = std::move(writer).value();
   return true;
@@ -193,7 +164,7 @@ void ShmFabric::read_cell(ReplicaId id, std::uint8_t cell, Token token) noexcept
   CRANE_ASSERT(cell < kCellsMax);
   Peer& p = peer(id);
   CellValue v;
-  if (!p.control.mapped() || !load_cell(p.header()->cells[cell], v)) {
+  if (!p.control.mapped() || !p.header()->cells[cell].load(v)) {
     complete(id, token, false);
     return;
   }

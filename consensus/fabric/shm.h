@@ -37,33 +37,25 @@
 #include <string>
 #include <vector>
 
-#include "consensus/fabric/fabric.h"
 #include "consensus/fabric/shm_layout.h"
 #include "consensus/fabric/shm_life.h"
-#include "consensus/fabric/shm_region.h"
 #include "consensus/fabric/shm_write_queue.h"
+#include "consensus/fabric/tmpfs_fabric.h"
 
 namespace crane::consensus {
 
-struct ShmOptions {
-  std::string directory;  // the group's directory on tmpfs; must exist
-  ReplicaId self{};
-  std::uint8_t replicas = 3;
-  std::uint64_t group = 0;  // the group's secret id: files of other groups are not used
-  std::uint64_t log_bytes = 128ULL << 20;
+struct ShmOptions : FabricOptions {
   std::uint64_t write_queue_bytes = 0;  // 0: from log_bytes
   std::uint8_t spares = 2;              // write queue segments kept ready
-  std::shared_ptr<Urgency> urgency;     // gets begin() at a peer's death, if not null
+  std::shared_ptr<Urgency> urgency{};   // gets begin() at a peer's death, if not null
 };
 
-class ShmFabric final : public Fabric {
+class ShmFabric final : public TmpfsFabric {
  public:
   // kBusy: another process runs as this replica. kDamaged, kSystem: the directory cannot be used.
   static Result<std::unique_ptr<ShmFabric>> open(const ShmOptions& options);
   ~ShmFabric() override;
 
-  std::span<std::byte> log_memory() noexcept override;
-  bool survived() const noexcept override { return survived_; }
   void set_cell(std::uint8_t cell, const CellValue& v) noexcept override;
   CellValue own_cell(std::uint8_t cell) const noexcept override;
 
@@ -81,11 +73,10 @@ class ShmFabric final : public Fabric {
   bool send_request(ReplicaId peer, std::span<const std::byte> body) noexcept override;
 
   std::size_t poll(std::span<FabricEvent> out) noexcept override;
-  int event_fd() const noexcept override { return epoll_fd_; }
   bool prepare_to_sleep() noexcept override;
   void wake_self() noexcept override;
   void ring_doorbell(ReplicaId peer) noexcept override;
-  bool connected(ReplicaId peer) const noexcept override;
+  bool connected(ReplicaId id) const noexcept override { return peer(id).incarnation != 0; }
   PeerProcess process_of(ReplicaId peer) const noexcept override;
   void tidy() noexcept override;
   void populate(std::uint64_t offset, std::uint64_t bytes) noexcept override {
@@ -119,12 +110,8 @@ class ShmFabric final : public Fabric {
 
   explicit ShmFabric(const ShmOptions& options);
   Outcome open_own();
-  Outcome take_lock();
-  Outcome reuse_own();
-  Outcome create_own();
   Outcome resume_grants();
   Outcome announce();
-  Outcome add_to_epoll(int fd, std::uint32_t tag);
 
   bool attach(ReplicaId id);
   bool attach_process(Peer& p, ReplicaId id, pid_t pid, std::uint64_t pid_start);
@@ -139,21 +126,14 @@ class ShmFabric final : public Fabric {
   bool something_waits() const noexcept;
   Outcome add_spare();
 
-  Peer& peer(ReplicaId id) noexcept;
-  const Peer& peer(ReplicaId id) const noexcept;
-  std::string directory_of(ReplicaId id) const;
+  Peer& peer(ReplicaId id) noexcept { return peer_at(peers_, id); }
+  const Peer& peer(ReplicaId id) const noexcept { return peer_at(peers_, id); }
   shm::Control* own() const noexcept { return control_.as<shm::Control>(); }
   static shm::Mailbox* mailbox(const shm::Region& control, ReplicaId from) noexcept;
 
   ShmOptions options_;
-  std::string own_dir_;
   shm::LifeLine life_;
-  shm::Region control_;
-  shm::Region log_;
-  bool survived_ = false;
-  int lock_fd_ = -1;
   int bell_fd_ = -1;
-  int epoll_fd_ = -1;
   bool slept_ = true;  // prepare_to_sleep() succeeded since the last look at the epoll set
   std::uint32_t polls_ = 0;
   std::vector<Peer> peers_;

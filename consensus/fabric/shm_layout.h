@@ -18,25 +18,17 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "consensus/fabric/fabric.h"
+#include "consensus/fabric/tmpfs_fabric.h"
 
 namespace crane::consensus::shm {
 
 inline constexpr std::uint64_t kControlMagic = 0x316c7274436e7243;  // "CrnCtrl1"
 inline constexpr std::uint64_t kWriteQueueMagic = 0x31646e4c6e726343;
 inline constexpr std::uint32_t kShmLayoutVersion = 2;
-inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint64_t kMailboxSlots = 64;
 
 template <typename T>
 inline constexpr bool kShmSafe = std::is_standard_layout_v<T>;
-
-// A value of several words that survives its writer's death at any instruction: the writer fills
-// the other copy with the next version, then publishes it.
-struct alignas(kLine) Cell {
-  std::atomic<std::uint64_t> version;              // owner; copy[version % 2] is the value
-  std::atomic<std::uint64_t> copy[2][kCellWords];  // owner
-};
 
 struct Request {
   std::uint32_t size;
@@ -53,13 +45,8 @@ struct Mailbox {
 };
 
 struct Control {
-  // Written by the owner before it publishes `version`; constant for an incarnation.
-  std::uint64_t magic;
-  std::atomic<std::uint32_t> version;  // stored last, checked first
-  std::uint32_t replicas;
-  std::uint64_t group;  // the group's secret id: another group's files are refused
-  std::uint64_t log_bytes;
-  std::uint64_t write_queue_bytes;
+  ControlHead head;
+  std::uint64_t write_queue_bytes;         // owner, before it publishes the file
   std::atomic<std::uint64_t> incarnation;  // owner; random, not 0
   std::atomic<std::uint64_t> pid_start;    // owner; with pid: identifies one process for ever
   std::atomic<std::uint32_t> pid;          // owner
@@ -108,8 +95,7 @@ inline constexpr std::uint64_t record_bytes(std::uint64_t size) noexcept {
 static_assert(kShmSafe<Control> && kShmSafe<WriteQueue> && kShmSafe<Mailbox> && kShmSafe<Cell>);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(sizeof(Request) == 248 && sizeof(Record) == 16);
-static_assert(sizeof(WriteQueue) <= kWriteQueueData && sizeof(Cell) == 2 * kLine);
-static_assert(offsetof(Control, magic) == 0 && offsetof(Control, version) == 8);
+static_assert(sizeof(WriteQueue) <= kWriteQueueData && offsetof(Control, write_queue_bytes) == 32);
 static_assert(offsetof(WriteQueue, tail) % kLine == 0 &&
               offsetof(WriteQueue, drained) % kLine == 0);
 

@@ -2,10 +2,6 @@
 // ShmFabric: creates and opens segments; attaches and detaches peers.
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,19 +24,17 @@ namespace {
 constexpr std::uint32_t kBellTag = 0xffffffff;
 constexpr std::uint64_t kRoomSlack = 16ULL << 20;
 
-std::uint64_t random_word() noexcept {
-  std::uint64_t word = 0;
-  CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
-  return word | 1;  // never 0
-}
-
 std::uint64_t round_up(std::uint64_t n, std::uint64_t to) noexcept {
   return (n + to - 1) / to * to;
 }
 
-void close_fd(int& fd) noexcept {
-  if (fd >= 0) ::close(fd);
-  fd = -1;
+FileFormat format_of(const ShmOptions& o) noexcept {
+  return {shm::kControlMagic,
+          shm::kShmLayoutVersion,
+          shm::control_bytes(o.replicas),
+          kRoomSlack,
+          0,
+          "bell"};
 }
 
 }  // namespace
@@ -51,7 +45,6 @@ ShmFabric::ShmFabric(const ShmOptions& options) : options_(options), peers_(opti
     options_.write_queue_bytes = options_.log_bytes + options_.log_bytes / 2 + (8U << 20);
   }
   options_.write_queue_bytes = round_up(options_.write_queue_bytes, shm::kWriteQueueData);
-  own_dir_ = directory_of(options_.self);
   waiting_.reserve(4096);
 }
 
@@ -66,35 +59,13 @@ ShmFabric::~ShmFabric() {
   for (const WriteQueueOwner& l : retired_) {
     ::unlink(shm::write_queue_path(own_dir_, l.key()).c_str());
   }
-  close_fd(epoll_fd_);
   close_fd(bell_fd_);
-  close_fd(lock_fd_);
 }
-
-std::string ShmFabric::directory_of(ReplicaId id) const {
-  return options_.directory + "/r" + std::to_string(value(id));
-}
-
-ShmFabric::Peer& ShmFabric::peer(ReplicaId id) noexcept {
-  CRANE_ASSERT(value(id) < peers_.size());
-  return peers_[value(id)];
-}
-
-const ShmFabric::Peer& ShmFabric::peer(ReplicaId id) const noexcept {
-  CRANE_ASSERT(value(id) < peers_.size());
-  return peers_[value(id)];
-}
-
-bool ShmFabric::connected(ReplicaId id) const noexcept { return peer(id).incarnation != 0; }
 
 // --- opening ------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<ShmFabric>> ShmFabric::open(const ShmOptions& options) {
-  if (options.replicas < 1 || options.replicas > kReplicasMax ||
-      value(options.self) >= options.replicas || options.log_bytes == 0 ||
-      options.log_bytes % 64 != 0) {
-    return Error{Code::kBadArgument, 0, "fabric options"};
-  }
+  if (!options.valid()) return Error{Code::kBadArgument, 0, "fabric options"};
   std::unique_ptr<ShmFabric> out(new ShmFabric(options));
   if (const Outcome opened = out->open_own(); !opened) return opened.error();
   if (const Outcome outcome = out->announce(); !outcome) return outcome.error();
@@ -102,20 +73,16 @@ Result<std::unique_ptr<ShmFabric>> ShmFabric::open(const ShmOptions& options) {
 }
 
 Outcome ShmFabric::open_own() {
-  if (::mkdir(own_dir_.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_error("make the replica's directory");
-  }
-  if (const Outcome locked = take_lock(); !locked) return locked;
-  if (const Outcome reused = reuse_own(); reused.ok()) {
-    survived_ = true;
-  } else {
-    if (const Outcome made = create_own(); !made) return made;
+  if (const Outcome opened = open_files(options_, format_of(options_)); !opened) return opened;
+  Control* const c = own();
+  if (!survived_) {
+    c->write_queue_bytes = options_.write_queue_bytes;
+    c->next_key.store(first_key());
   }
   if (const Outcome resumed = resume_grants(); !resumed) return resumed;
   if (options_.replicas <= shm::kLifeWatchedMax) {
     if (const Outcome held = life_.hold(own_dir_, options_.replicas); !held) return held;
   }
-  Control* const c = own();
   for (auto& hello : c->hello) hello.store(0);
   // Requests to the previous process are dropped: it may have been another member with this number.
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
@@ -128,67 +95,6 @@ Outcome ShmFabric::open_own() {
   c->incarnation.store(random_word());
   tidy();
   return spares_.empty() ? add_spare() : Outcome{Done{}};
-}
-
-Outcome ShmFabric::take_lock() {
-  const std::string path = own_dir_ + "/lock";
-  lock_fd_ = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-  if (lock_fd_ < 0) return system_error("open the replica's lock");
-  if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
-    return Error{Code::kBusy, errno, "another process runs as this replica"};
-  }
-  return Done{};
-}
-
-Outcome ShmFabric::reuse_own() {
-  auto control = Region::open(own_dir_ + "/control", Region::Access::kReadWrite,
-                              shm::control_bytes(options_.replicas));
-  if (!control) return control.error();
-  const auto* c = control.value().as<Control>();
-  if (c->magic != shm::kControlMagic || c->version.load() != shm::kShmLayoutVersion ||
-      c->group != options_.group || c->replicas != options_.replicas ||
-      c->log_bytes != options_.log_bytes) {
-    return Error{Code::kWrongVersion, 0, "the control segment belongs to another group or version"};
-  }
-  auto log = Region::open(own_dir_ + "/log", Region::Access::kReadWrite, options_.log_bytes);
-  if (!log) return log.error();
-  if (log.value().size() != options_.log_bytes || !fs::exists(own_dir_ + "/bell")) {
-    return Error{Code::kDamaged, 0, "the replica's directory is incomplete"};
-  }
-  control_ = std::move(control).value();
-  log_ = std::move(log).value();
-  return Done{};
-}
-
-Outcome ShmFabric::create_own() {
-  std::error_code ignored;
-  for (const auto& file : fs::directory_iterator(own_dir_, ignored)) {
-    if (file.path().filename() != "lock") fs::remove(file.path(), ignored);
-  }
-  // The log is allocated as it grows (ROOM-1), but a size that can never fit is refused now.
-  struct statvfs space {};
-  if (::statvfs(own_dir_.c_str(), &space) == 0 &&
-      space.f_bavail * space.f_frsize < options_.log_bytes + kRoomSlack) {
-    return Error{Code::kFull, 0, "not enough room for the log memory: choose a smaller ring"};
-  }
-  auto log = Region::create(own_dir_ + "/log", options_.log_bytes, shm::Fill::kSparse);
-  if (!log) return log.error();
-  if (::mkfifo((own_dir_ + "/bell").c_str(), 0600) != 0) return system_error("make the doorbell");
-  const std::string path = own_dir_ + "/control";
-  auto control =
-      Region::create(path + ".new", shm::control_bytes(options_.replicas), shm::Fill::kWhole);
-  if (!control) return control.error();
-  auto* c = control.value().as<Control>();
-  c->magic = shm::kControlMagic;
-  c->replicas = options_.replicas;
-  c->group = options_.group;
-  c->log_bytes = options_.log_bytes;
-  c->write_queue_bytes = options_.write_queue_bytes;
-  c->next_key.store(random_word() >> 2);  // FABRIC-F6, also after this directory was lost
-  c->version.store(shm::kShmLayoutVersion, std::memory_order_release);
-  control_ = std::move(control).value();
-  log_ = std::move(log).value();
-  return Done{};
 }
 
 Outcome ShmFabric::resume_grants() {
@@ -216,26 +122,11 @@ Outcome ShmFabric::resume_grants() {
   return Done{};
 }
 
-Outcome ShmFabric::add_to_epoll(int fd, std::uint32_t tag) {
-  epoll_event want{};
-  want.events = EPOLLIN;
-  want.data.u32 = tag;
-  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &want) != 0) return system_error("epoll_ctl");
-  return Done{};
-}
-
 Outcome ShmFabric::announce() {
-  epoll_fd_ = ::epoll_create1(EPOLL_CLOEXEC);
-  if (epoll_fd_ < 0) return system_error("epoll_create1");
   bell_fd_ = ::open((own_dir_ + "/bell").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (bell_fd_ < 0) return system_error("open the doorbell");
-  if (const Outcome added = add_to_epoll(bell_fd_, kBellTag); !added) return added;
-  if (!survived_) {
-    const std::string path = own_dir_ + "/control";
-    if (::rename((path + ".new").c_str(), path.c_str()) != 0) {
-      return system_error("publish the control segment");
-    }
-  }
+  if (const Outcome added = watch(bell_fd_, {.u32 = kBellTag}); !added) return added;
+  if (const Outcome out = publish(format_of(options_)); !out) return out;
   // Each replica publishes itself before it looks for the others. So of two that start together, at
   // least one sees the other, and writes to the other's `hello`.
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
@@ -247,7 +138,7 @@ Outcome ShmFabric::announce() {
 // --- peers --------------------------------------------------------------------------------------
 
 bool ShmFabric::attach(ReplicaId id) {
-  const std::string dir = directory_of(id);
+  const std::string dir = options_.directory_of(id);
   auto control = Region::open(dir + "/control", Region::Access::kReadWrite,
                               shm::control_bytes(options_.replicas));
   if (!control) return false;
@@ -255,10 +146,7 @@ bool ShmFabric::attach(ReplicaId id) {
   Peer& p = peer(id);
   const std::uint64_t incarnation = c->incarnation.load(std::memory_order_acquire);
   p.refused = incarnation;
-  if (c->magic != shm::kControlMagic ||
-      c->version.load(std::memory_order_acquire) != shm::kShmLayoutVersion ||
-      c->group != options_.group || c->replicas != options_.replicas ||
-      c->log_bytes != options_.log_bytes) {
+  if (!format_of(options_).fits(c->head, options_)) {
     Message()
         << "replica refused: r" << static_cast<unsigned>(value(id))
         << ": its segment belongs to another group or version; start it with the same options";
@@ -284,11 +172,11 @@ bool ShmFabric::attach(ReplicaId id) {
 bool ShmFabric::attach_process(Peer& p, ReplicaId id, pid_t pid, std::uint64_t pid_start) {
   p.pidfd = open_pidfd(pid);
   // Another process may have got the number before the descriptor was opened, but not after.
-  if (p.pidfd < 0 || process_start(pid) != pid_start || !add_to_epoll(p.pidfd, value(id)).ok()) {
+  if (p.pidfd < 0 || process_start(pid) != pid_start || !watch(p.pidfd, {.u32 = value(id)}).ok()) {
     close_fd(p.pidfd);
     return false;
   }
-  p.bell = ::open((directory_of(id) + "/bell").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  p.bell = ::open((options_.directory_of(id) + "/bell").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (p.bell < 0) {
     ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, p.pidfd, nullptr);
     close_fd(p.pidfd);
@@ -296,8 +184,9 @@ bool ShmFabric::attach_process(Peer& p, ReplicaId id, pid_t pid, std::uint64_t p
   }
   // Only a hint: without it the pidfd reports the death.
   if (options_.replicas <= shm::kLifeWatchedMax &&
-      p.life.start(directory_of(id), options_.replicas, options_.self, options_.urgency).ok()) {
-    static_cast<void>(add_to_epoll(p.life.fd(), value(id)).ok());
+      p.life.start(options_.directory_of(id), options_.replicas, options_.self, options_.urgency)
+          .ok()) {
+    static_cast<void>(watch(p.life.fd(), {.u32 = value(id)}).ok());
   }
   return true;
 }

@@ -98,7 +98,6 @@ class WriteQueueWriter {
   // The two halves of write(), for tests that stop between them.
   bool test_only_copy(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
   bool test_only_publish() noexcept { return publish(); }
-  std::byte* test_only_data() const noexcept { return data(); }
 
  private:
   bool copy(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;

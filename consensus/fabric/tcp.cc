@@ -44,9 +44,18 @@ FrameHead head_of(FrameKind kind, std::uint64_t sequence = 0, std::uint8_t flag 
 
 }  // namespace
 
-TcpFabric::Peer& TcpFabric::peer(ReplicaId id) noexcept {
-  CRANE_ASSERT(value(id) < peers_.size());
-  return peers_[value(id)];
+// --- own memory ---------------------------------------------------------------------------------
+
+void TcpFabric::set_cell(std::uint8_t cell, const CellValue& v) noexcept {
+  CRANE_ASSERT(cell < kCellsMax);
+  own()->cells[cell].store(v);
+}
+
+CellValue TcpFabric::own_cell(std::uint8_t cell) const noexcept {
+  CRANE_ASSERT(cell < kCellsMax);
+  CellValue v;
+  CRANE_ASSERT(own()->cells[cell].load(v));
+  return v;
 }
 
 // --- permissions --------------------------------------------------------------------------------
@@ -54,11 +63,15 @@ TcpFabric::Peer& TcpFabric::peer(ReplicaId id) noexcept {
 Result<Key> TcpFabric::permit_writes(ReplicaId id) noexcept {
   CRANE_ASSERT(id != options_.self && value(id) < peers_.size());
   revoke_writes(id);
-  return memory_.new_key(id);
+  // Counted before it is published: a death in between only wastes the key.
+  const Key key{own()->next_key++};
+  std::atomic_thread_fence(std::memory_order_release);
+  own()->live_key[value(id)] = value(key);
+  return key;
 }
 
 // FABRIC-F2: frames are compared with the live key one by one, by this thread.
-void TcpFabric::revoke_writes(ReplicaId id) noexcept { memory_.drop_key(id); }
+void TcpFabric::revoke_writes(ReplicaId id) noexcept { own()->live_key[value(id)] = 0; }
 
 // --- operations ---------------------------------------------------------------------------------
 
@@ -202,7 +215,7 @@ bool TcpFabric::on_frame(Peer& p, ReplicaId id, Plane plane, const Frame& frame)
       tell({FabricEvent::Kind::kRequest, id, true, {}, {}}, frame.body);
       return true;
     case FrameKind::kReadCell: {
-      const CellValue v = memory_.cell(frame.head.flag);
+      const CellValue v = own_cell(frame.head.flag);
       put(p, Plane::kBackground, head_of(FrameKind::kCell, frame.head.sequence), bytes_of(v));
       return true;
     }
@@ -223,10 +236,10 @@ bool TcpFabric::on_frame(Peer& p, ReplicaId id, Plane plane, const Frame& frame)
 void TcpFabric::on_write(Peer& p, ReplicaId id, const Frame& frame) noexcept {
   const auto head = body_of<tcp::WriteHead>(frame);
   const auto bytes = frame.body.subspan(sizeof head);
-  const std::span<std::byte> log = memory_.log();
-  const bool ok = head.key != 0 && Key{head.key} == memory_.live_key(id) &&  // FABRIC-F2, FABRIC-F6
+  const std::span<std::byte> log = log_memory();
+  const bool ok = head.key != 0 && Key{head.key} == permitted(id) &&  // FABRIC-F2, FABRIC-F6
                   head.offset <= log.size() && bytes.size() <= log.size() - head.offset &&
-                  memory_.back(head.offset, ahead(head.offset, bytes.size(), log.size()));
+                  log_.back(head.offset, ahead(head.offset, bytes.size(), log.size()));
   if (ok && !bytes.empty()) {
     std::memcpy(log.data() + head.offset, bytes.data(), bytes.size());
     p.landed = true;
@@ -274,7 +287,7 @@ void TcpFabric::on_cell(Peer& p, const Frame& frame) noexcept {
 bool TcpFabric::on_read(Peer& p, const Frame& frame) noexcept {
   const auto head = body_of<tcp::ReadHead>(frame);
   if (p.jobs.size() >= kReadJobsMax || head.size > kReadBytesMax) return false;
-  const std::uint64_t log_bytes = memory_.log().size();
+  const std::uint64_t log_bytes = log_.size();
   if (head.offset > log_bytes || head.size > log_bytes - head.offset) {
     put(p, Plane::kBackground, head_of(FrameKind::kReadPart, frame.head.sequence, tcp::kRefused));
     return true;
@@ -305,7 +318,7 @@ void TcpFabric::serve_reads(Peer& p) noexcept {
     const std::uint64_t n = std::min<std::uint64_t>(job.left, tcp::kPartBytes);
     const std::uint8_t flag = n == job.left ? tcp::kOk : tcp::kMoreParts;
     put(p, Plane::kBackground, head_of(FrameKind::kReadPart, job.sequence, flag),
-        memory_.log().subspan(job.offset, n));
+        log_memory().subspan(job.offset, n));
     job.offset += n;
     job.left -= n;
     if (job.left == 0) p.jobs.pop_front();

@@ -25,7 +25,7 @@
 //   F10            the owner answers: no other process touches a cell.
 //   F13            frames leave in ring_doorbell(), poll() and prepare_to_sleep(), one send per
 //                  plane and peer; arriving bytes make event_fd(), an epoll set, readable.
-//   F14            tcp_memory.h.
+//   F14            tmpfs_fabric.h; only the owner's process maps the files.
 //
 // WHAT DIFFERS FROM SHM.  Nothing completes without the peer's process.  While it is stopped,
 // operations on it wait, and fail after silence_ns, when the links are given up (kPeerDown).  A
@@ -47,46 +47,51 @@
 
 #include "consensus/consensus.h"
 #include "consensus/fabric/answer_clock.h"
-#include "consensus/fabric/fabric.h"
 #include "consensus/fabric/lazy_timer.h"
 #include "consensus/fabric/link_quiet.h"
 #include "consensus/fabric/secure_link.h"
 #include "consensus/fabric/tcp_frame.h"
-#include "consensus/fabric/tcp_memory.h"
+#include "consensus/fabric/tmpfs_fabric.h"
 
 namespace crane::consensus {
 
-struct TcpOptions {
-  std::string directory;  // on tmpfs; must exist
-  ReplicaId self{};
-  std::uint8_t replicas = 3;
-  std::uint64_t group = 0;  // the group's secret id: replicas of other groups are refused
-  std::uint64_t log_bytes = 128ULL << 20;
-  std::vector<Endpoint> endpoints;  // one per replica; this replica's: where to listen
-  GroupSecret secret{};             // not all zeros
+namespace tcp {
+
+inline constexpr std::uint32_t kTcpMemoryVersion = 1;
+inline constexpr std::uint64_t kTcpControlMagic = 0x3170635463727243;
+struct Control {
+  ControlHead head;
+  std::uint64_t next_key;                    // from a random start (FABRIC-F6)
+  std::uint64_t live_key[kReplicasMax + 1];  // [j]: j's grant, 0 none
+  alignas(kLine) Cell cells[kCellsMax];
+};
+
+}  // namespace tcp
+
+struct TcpOptions : FabricOptions {
+  std::vector<Endpoint> endpoints{};  // one per replica; this replica's: where to listen
+  GroupSecret secret{};               // not all zeros
   // A peer that is silent for this long is given up.  Pings are sent four times as often.
   std::uint64_t silence_ns = 1'000'000'000;
   std::uint64_t backlog_bytes = 0;  // limit of writes on their way to one peer; 0: from log_bytes
-  TakeVisitor take_visitor;
+  TakeVisitor take_visitor{};
 };
 
-class TcpFabric final : public Fabric {
+class TcpFabric final : public TmpfsFabric {
  public:
   // kBusy: another process runs as this replica. kBadArgument: options. kSystem: address or
   // directory.
   static Result<std::unique_ptr<TcpFabric>> open(const TcpOptions& options);
   ~TcpFabric() override;
 
-  std::span<std::byte> log_memory() noexcept override { return memory_.log(); }
-  bool survived() const noexcept override { return memory_.survived(); }
-  void set_cell(std::uint8_t cell, const CellValue& v) noexcept override {
-    memory_.set_cell(cell, v);
-  }
-  CellValue own_cell(std::uint8_t cell) const noexcept override { return memory_.cell(cell); }
+  void set_cell(std::uint8_t cell, const CellValue& v) noexcept override;
+  CellValue own_cell(std::uint8_t cell) const noexcept override;
 
   Result<Key> permit_writes(ReplicaId peer) noexcept override;
   void revoke_writes(ReplicaId peer) noexcept override;
-  Key permitted(ReplicaId peer) const noexcept override { return memory_.live_key(peer); }
+  Key permitted(ReplicaId peer) const noexcept override {
+    return Key{own()->live_key[value(peer)]};
+  }
 
   void open_log(ReplicaId peer, Key key, Token token) noexcept override;
   void close_log(ReplicaId peer) noexcept override;
@@ -98,7 +103,6 @@ class TcpFabric final : public Fabric {
   bool send_request(ReplicaId peer, std::span<const std::byte> body) noexcept override;
 
   std::size_t poll(std::span<FabricEvent> out) noexcept override;
-  int event_fd() const noexcept override { return epoll_fd_; }
   bool prepare_to_sleep() noexcept override;
   void wake_self() noexcept override;
   void ring_doorbell(ReplicaId peer) noexcept override;
@@ -106,12 +110,12 @@ class TcpFabric final : public Fabric {
   bool quiet(ReplicaId peer) const noexcept override { return peers_[value(peer)].quiet.quiet(); }
   FabricStatus status() const override { return {"", "", "", links_lost_, probes_}; }
   void populate(std::uint64_t offset, std::uint64_t bytes) noexcept override {
-    memory_.populate(offset, bytes);
+    log_.populate(offset, bytes);
   }
   bool back(std::uint64_t offset, std::uint64_t bytes) noexcept override {
-    return memory_.back(offset, bytes);
+    return log_.back(offset, bytes);
   }
-  void clear_log() noexcept override { memory_.clear(); }
+  void clear_log() noexcept override { log_.clear(); }
 
   // For tests that stop in the middle of sending: the number of operations that have not completed,
   // and a write sent in two halves.
@@ -197,7 +201,6 @@ class TcpFabric final : public Fabric {
 
   explicit TcpFabric(const TcpOptions& options);
   Outcome start();
-  Outcome add_to_epoll(int fd, void* tag) noexcept;
 
   // tcp_links.cc
   bool take_socket_events() noexcept;
@@ -207,6 +210,7 @@ class TcpFabric final : public Fabric {
   void dial(ReplicaId id, tcp::Plane plane) noexcept;
   void add_connection(std::unique_ptr<Connection> connection) noexcept;
   void pump(Connection& connection) noexcept;
+  void watch_writes(Connection& connection) noexcept;
   void name_connection(Connection& connection) noexcept;
   void forget_connection(Connection& connection) noexcept;
   void take_frames(Connection& connection) noexcept;
@@ -256,13 +260,12 @@ class TcpFabric final : public Fabric {
   void tell(const FabricEvent& event, std::span<const std::byte> data = {}) noexcept;
   std::size_t hand_out(std::span<FabricEvent> out) noexcept;
 
-  Peer& peer(ReplicaId id) noexcept;
+  Peer& peer(ReplicaId id) noexcept { return peer_at(peers_, id); }
+  tcp::Control* own() const noexcept { return control_.as<tcp::Control>(); }
 
   TcpOptions options_;
-  std::uint64_t incarnation_ = tcp::random_word();
-  tcp::TcpMemory memory_;
+  std::uint64_t incarnation_ = random_word();
   std::unique_ptr<LinkContext> context_;
-  int epoll_fd_ = -1;
   int listen_fd_ = -1;
   int timer_fd_ = -1;
   int wake_fd_ = -1;

@@ -26,6 +26,7 @@ using tcp::Plane;
 
 namespace {
 
+constexpr std::uint64_t kRoomSlack = 1ULL << 20;
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kBackoffMinNs = 10 * kMs;
 constexpr unsigned kBackoffPowerMax = 5;  // 320 ms
@@ -39,11 +40,6 @@ constexpr const char* kUnreachable =
     "it cannot be reached; check that its node runs and that its address is right";
 constexpr std::size_t kLogConnection = static_cast<std::size_t>(Plane::kLog);
 constexpr std::size_t kBackConnection = static_cast<std::size_t>(Plane::kBackground);
-
-void close_fd(int& fd) noexcept {
-  if (fd >= 0) ::close(fd);
-  fd = -1;
-}
 
 }  // namespace
 
@@ -65,13 +61,10 @@ TcpFabric::~TcpFabric() {
   close_fd(listen_fd_);
   close_fd(timer_fd_);
   close_fd(wake_fd_);
-  close_fd(epoll_fd_);
 }
 
 Result<std::unique_ptr<TcpFabric>> TcpFabric::open(const TcpOptions& options) {
-  if (options.replicas < 1 || options.replicas > kReplicasMax ||
-      value(options.self) >= options.replicas || options.log_bytes == 0 ||
-      options.log_bytes % 64 != 0 || options.log_bytes > (1ULL << 31)) {
+  if (!options.valid() || options.log_bytes > (1ULL << 31)) {
     return Error{Code::kBadArgument, 0, "fabric options"};
   }
   if (options.endpoints.size() != options.replicas) {
@@ -85,18 +78,12 @@ Result<std::unique_ptr<TcpFabric>> TcpFabric::open(const TcpOptions& options) {
   return out;
 }
 
-Outcome TcpFabric::add_to_epoll(int fd, void* tag) noexcept {
-  epoll_event want{};
-  want.events = EPOLLIN;
-  want.data.ptr = tag;
-  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &want) != 0) return system_error("epoll_ctl");
-  return Done{};
-}
-
 Outcome TcpFabric::start() {
-  const Outcome owned = memory_.open(options_.directory, options_.self, options_.replicas,
-                                     options_.group, options_.log_bytes);
-  if (!owned) return owned;
+  const FileFormat format{tcp::kTcpControlMagic, tcp::kTcpMemoryVersion, sizeof(tcp::Control),
+                          kRoomSlack};
+  if (const Outcome opened = open_files(options_, format); !opened) return opened;
+  if (!survived_) own()->next_key = first_key();
+  if (const Outcome published = publish(format); !published) return published;
   auto context = LinkContext::create(options_.secret, options_.self, options_.replicas);
   if (!context) return context.error();
   context_ = std::move(context).value();
@@ -105,8 +92,6 @@ Outcome TcpFabric::start() {
     if (!address) return address.error();
     peers_[i].address = address.value();
   }
-  epoll_fd_ = ::epoll_create1(EPOLL_CLOEXEC);
-  if (epoll_fd_ < 0) return system_error("epoll_create1");
   auto listener = listen_on(peer(options_.self).address);
   if (!listener) return listener.error();
   listen_fd_ = listener.value();
@@ -114,7 +99,7 @@ Outcome TcpFabric::start() {
   wake_fd_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (timer_fd_ < 0 || wake_fd_ < 0) return system_error("make a timer");
   for (int* const fd : {&listen_fd_, &timer_fd_, &wake_fd_}) {
-    if (const Outcome added = add_to_epoll(*fd, fd); !added) return added;
+    if (const Outcome added = watch(*fd, {.ptr = fd}); !added) return added;
   }
   return Done{};
 }
@@ -143,7 +128,7 @@ bool TcpFabric::take_socket_events() noexcept {
 
 void TcpFabric::add_connection(std::unique_ptr<Connection> connection) noexcept {
   connection->deadline_ns = now_ns_ + options_.silence_ns;
-  if (!add_to_epoll(connection->link->fd(), connection.get()).ok()) {
+  if (!watch(connection->link->fd(), {.ptr = connection.get()}).ok()) {
     connection->dead = true;
     graveyard_.push_back(std::move(connection));
     return;
@@ -195,7 +180,7 @@ void TcpFabric::pause_listening() noexcept {
 void TcpFabric::listen_again() noexcept {
   if (listen_again_ns_ == 0) return;
   if (now_ns_ >= listen_again_ns_) {
-    const bool listens = add_to_epoll(listen_fd_, &listen_fd_).ok();
+    const bool listens = watch(listen_fd_, {.ptr = &listen_fd_}).ok();
     listen_again_ns_ = listens ? 0 : now_ns_ + kAcceptAgainMs * kMs;
   }
   if (listen_again_ns_ != 0) due_ns_ = std::min(due_ns_, listen_again_ns_);
@@ -204,7 +189,7 @@ void TcpFabric::listen_again() noexcept {
 void TcpFabric::dial(ReplicaId id, Plane plane) noexcept {
   Peer& p = peer(id);
   if (p.connections[kLogConnection] == nullptr && p.connections[kBackConnection] == nullptr) {
-    p.session = tcp::random_word();
+    p.session = random_word();
     p.incarnation = 0;
   }
   p.dial_at_ns[static_cast<std::size_t>(plane)] =
@@ -238,13 +223,17 @@ void TcpFabric::pump(Connection& connection) noexcept {
     }
   }
   if (!connection.dead && link.state() == SecureLink::State::kFailed) connection_failed(connection);
-  if (!connection.dead && link.wants_write() != connection.wants_write) {
-    connection.wants_write = link.wants_write();
-    epoll_event want{};
-    want.events = EPOLLIN | (connection.wants_write ? EPOLLOUT : 0U);
-    want.data.ptr = &connection;
-    ::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, link.fd(), &want);
-  }
+  if (!connection.dead) watch_writes(connection);
+}
+
+void TcpFabric::watch_writes(Connection& connection) noexcept {
+  const SecureLink& link = *connection.link;
+  if (link.wants_write() == connection.wants_write) return;
+  connection.wants_write = link.wants_write();
+  epoll_event want{};
+  want.events = EPOLLIN | (connection.wants_write ? EPOLLOUT : 0U);
+  want.data.ptr = &connection;
+  ::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, link.fd(), &want);
 }
 
 // The handshake is over and the link's name is verified (LINK-S1), but this replica must also
@@ -301,13 +290,7 @@ void TcpFabric::flush_all() noexcept {
     Connection& connection = *connections_[i];
     if (connection.dead) continue;
     flush(connection);
-    if (connection.link->wants_write() != connection.wants_write) {
-      connection.wants_write = connection.link->wants_write();
-      epoll_event want{};
-      want.events = EPOLLIN | (connection.wants_write ? EPOLLOUT : 0U);
-      want.data.ptr = &connection;
-      ::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, connection.link->fd(), &want);
-    }
+    watch_writes(connection);
   }
 }
 

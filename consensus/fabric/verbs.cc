@@ -186,6 +186,21 @@ bool VerbsFabric::post_receive(Peer& p, ReplicaId id, std::uint32_t slot) noexce
   return ibv_post_recv(p.qp.get(), &work, &bad) == 0;
 }
 
+// Posts a send whose completion is not awaited.
+bool VerbsFabric::post_marked(Peer& p, ReplicaId id, ibv_sge place, ibv_send_wr work) noexcept {
+  work.wr_id = WorkId{WorkKind::kMark, id, 0}.packed();
+  work.sg_list = &place;
+  work.num_sge = 1;
+  // One in kSignalEvery is signalled: its completion frees the places of those before it.
+  const bool signalled = ++p.posted % verbs::kSignalEvery == 0;
+  if (signalled) work.send_flags |= IBV_SEND_SIGNALED;
+  if (place.length <= inline_bytes_) work.send_flags |= IBV_SEND_INLINE;
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(p.qp.get(), &work, &bad) != 0) return false;
+  if (signalled) ++p.bg_outstanding;
+  return true;
+}
+
 // Sends if more than `reserve` receives are free at the peer.
 bool VerbsFabric::send_mail(Peer& p, ReplicaId id, std::uint32_t kind,
                             std::span<const std::byte> body, std::uint32_t reserve) noexcept {
@@ -199,21 +214,13 @@ bool VerbsFabric::send_mail(Peer& p, ReplicaId id, std::uint32_t kind,
   std::memcpy(b.at, &head, sizeof head);
   if (!body.empty()) std::memcpy(b.at + sizeof head, body.data(), body.size());
   const auto size = static_cast<std::uint32_t>(sizeof head + body.size());
-  ibv_sge place{reinterpret_cast<std::uint64_t>(b.at), size, b.lkey};
   ibv_send_wr work{};
-  work.wr_id = WorkId{WorkKind::kMark, id, 0}.packed();
-  work.sg_list = &place;
-  work.num_sge = 1;
   work.opcode = IBV_WR_SEND;
-  // One in kSignalEvery is signalled: its completion frees the places of those before it.
-  const bool signalled = ++p.posted % verbs::kSignalEvery == 0;
-  if (signalled) work.send_flags |= IBV_SEND_SIGNALED;
-  if (size <= inline_bytes_) work.send_flags |= IBV_SEND_INLINE;
   if (kind != verbs::kMailRequest) work.send_flags |= IBV_SEND_SOLICITED;
-  ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(p.qp.get(), &work, &bad) != 0) return false;
+  if (!post_marked(p, id, {reinterpret_cast<std::uint64_t>(b.at), size, b.lkey}, work)) {
+    return false;
+  }
   ++p.sent;
-  if (signalled) ++p.bg_outstanding;
   return true;
 }
 
@@ -232,21 +239,21 @@ void VerbsFabric::return_credits(Peer& p, ReplicaId id, bool all) noexcept {
   const std::uint32_t words[2] = {p.consumed, ~p.consumed};
   const Buffer& b = p.receives[verbs::kReceives + verbs::kSendSlots];
   std::memcpy(b.at, words, sizeof words);
-  ibv_sge place{reinterpret_cast<std::uint64_t>(b.at), sizeof words, b.lkey};
   ibv_send_wr work{};
-  work.wr_id = WorkId{WorkKind::kMark, id, 0}.packed();
-  work.sg_list = &place;
-  work.num_sge = 1;
   work.opcode = IBV_WR_RDMA_WRITE;
-  const bool signalled = ++p.posted % verbs::kSignalEvery == 0;
-  if (signalled) work.send_flags |= IBV_SEND_SIGNALED;
-  if (sizeof words <= inline_bytes_) work.send_flags |= IBV_SEND_INLINE;
   work.wr.rdma.remote_addr = p.remote.credit_at;
   work.wr.rdma.rkey = p.remote.credit_rkey;
-  ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(p.qp.get(), &work, &bad) != 0) return;
-  if (signalled) ++p.bg_outstanding;
-  p.consumed_sent = p.consumed;
+  if (post_marked(p, id, {reinterpret_cast<std::uint64_t>(b.at), sizeof words, b.lkey}, work)) {
+    p.consumed_sent = p.consumed;
+  }
+}
+
+// The message in this slot was processed: another one may come there.
+void VerbsFabric::consume(ReplicaId id, std::uint32_t slot) noexcept {
+  Peer& p = peer(id);
+  post_receive(p, id, slot);
+  ++p.consumed;
+  return_credits(p, id, false);
 }
 
 void VerbsFabric::ring_doorbell(ReplicaId id) noexcept {
@@ -272,60 +279,48 @@ void VerbsFabric::landed(ReplicaId id) noexcept {
 // --- queues -------------------------------------------------------------------------------------
 
 void VerbsFabric::take_background() noexcept {
-  ibv_wc done[kBatch];
-  int n = kBatch;
-  while (n == kBatch) {  // a partial batch: nothing is left
-    n = ibv_poll_cq(background_cq_.get(), kBatch, done);
-    for (int i = 0; i < n; ++i) {
-      const WorkId work = WorkId::of(done[i].wr_id);
-      Peer& p = peer(work.peer);
-      if (!p.qp || p.qp->qp_num != done[i].qp_num) continue;  // completion of an earlier connection
-      if (done[i].status != IBV_WC_SUCCESS) {
-        p.broken = true;
-        continue;
-      }
-      --p.bg_outstanding;
-      if (work.kind != WorkKind::kOperation) continue;
-      on_read_completion(p, work.peer, work.number);
-      for (std::size_t k = 0; k < p.ops.size(); ++k) {  // rare: more reads were requested than fit
-        Op& op = p.ops[k];
-        if (op.state != Op::State::kWaiting || p.bg_outstanding >= verbs::kReadsOutstandingMax)
-          continue;
-        if (op.kind != Op::Kind::kRead && op.kind != Op::Kind::kCell) continue;
-        post_read(p, work.peer, op, p.first_op + k);
-      }
+  verbs::take_all<kBatch>(background_cq_.get(), [this](const ibv_wc& done) {
+    const WorkId work = WorkId::of(done.wr_id);
+    Peer& p = peer(work.peer);
+    if (!p.qp || p.qp->qp_num != done.qp_num) return;  // completion of an earlier connection
+    if (done.status != IBV_WC_SUCCESS) {
+      p.broken = true;
+      return;
     }
-  }
+    --p.bg_outstanding;
+    if (work.kind != WorkKind::kOperation) return;
+    on_read_completion(p, work.peer, work.number);
+    for (std::size_t k = 0; k < p.ops.size(); ++k) {  // rare: more reads were requested than fit
+      Op& op = p.ops[k];
+      if (op.state != Op::State::kWaiting || p.bg_outstanding >= verbs::kReadsOutstandingMax)
+        continue;
+      if (op.kind != Op::Kind::kRead && op.kind != Op::Kind::kCell) continue;
+      post_read(p, work.peer, op, p.first_op + k);
+    }
+  });
 }
 
 void VerbsFabric::take_mail() noexcept {
-  ibv_wc done[kBatch];
-  int n = kBatch;
-  while (n == kBatch) {  // a partial batch: nothing is left
-    n = ibv_poll_cq(mail_cq_.get(), kBatch, done);
-    for (int i = 0; i < n; ++i) {
-      const WorkId work = WorkId::of(done[i].wr_id);
-      Peer& p = peer(work.peer);
-      if (!p.qp || p.qp->qp_num != done[i].qp_num) continue;
-      if (done[i].status != IBV_WC_SUCCESS) {
-        p.broken = true;
-        continue;
-      }
-      const auto slot = static_cast<std::uint32_t>(work.number);
-      MailHead head{};
-      std::memcpy(&head, p.receives[slot].at, sizeof head);
-      if (head.kind == verbs::kMailRequest) {
-        const std::uint32_t most = std::max<std::uint32_t>(done[i].byte_len, sizeof head);
-        mail_.push_back({work.peer, slot,
-                         std::min<std::uint32_t>(head.size, most - std::uint32_t{sizeof head})});
-        continue;
-      }
-      if (head.kind == verbs::kMailBellLanded) landed(work.peer);
-      post_receive(p, work.peer, slot);
-      ++p.consumed;
-      return_credits(p, work.peer, false);
+  verbs::take_all<kBatch>(mail_cq_.get(), [this](const ibv_wc& done) {
+    const WorkId work = WorkId::of(done.wr_id);
+    Peer& p = peer(work.peer);
+    if (!p.qp || p.qp->qp_num != done.qp_num) return;
+    if (done.status != IBV_WC_SUCCESS) {
+      p.broken = true;
+      return;
     }
-  }
+    const auto slot = static_cast<std::uint32_t>(work.number);
+    MailHead head{};
+    std::memcpy(&head, p.receives[slot].at, sizeof head);
+    if (head.kind == verbs::kMailRequest) {
+      const std::uint32_t most = std::max<std::uint32_t>(done.byte_len, sizeof head);
+      mail_.push_back(
+          {work.peer, slot, std::min<std::uint32_t>(head.size, most - std::uint32_t{sizeof head})});
+      return;
+    }
+    if (head.kind == verbs::kMailBellLanded) landed(work.peer);
+    consume(work.peer, slot);
+  });
 }
 
 void VerbsFabric::take_queues() noexcept {
@@ -371,12 +366,7 @@ std::size_t VerbsFabric::poll(std::span<FabricEvent> out) noexcept {
   CRANE_ASSERT(!out.empty());
   for (const auto& [id, buffer] : handed_reads_) peer(id).buffers.give_back(buffer);
   handed_reads_.clear();
-  for (const Mail& m : handed_mail_) {
-    Peer& p = peer(m.peer);
-    post_receive(p, m.peer, m.slot);
-    ++p.consumed;
-    return_credits(p, m.peer, false);
-  }
+  for (const Mail& m : handed_mail_) consume(m.peer, m.slot);
   handed_mail_.clear();
   if (const std::size_t n = take_writes_first(out); n > 0) return n;
   if (slept_ || ++polls_ % kSystemEventsEvery == 0) {

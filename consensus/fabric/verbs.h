@@ -49,31 +49,25 @@
 #include <string>
 #include <vector>
 
-#include "consensus/fabric/fabric.h"
-#include "consensus/fabric/shm_region.h"
+#include "consensus/fabric/tmpfs_fabric.h"
 #include "consensus/fabric/verbs_bootstrap.h"
 #include "consensus/fabric/verbs_device.h"
 #include "consensus/fabric/verbs_layout.h"
 
 namespace crane::consensus {
 
-struct VerbsOptions {
-  std::string directory;  // the group's directory on tmpfs; must exist
-  ReplicaId self{};
-  std::uint8_t replicas = 3;
-  std::uint64_t group = 0;  // the group's id: memory of other groups is not used
-  std::uint64_t log_bytes = 128ULL << 20;
-  std::string device;   // empty: the first usable device
-  std::string address;  // numeric address of this replica's end; empty: any
+struct VerbsOptions : FabricOptions {
+  std::string device{};   // empty: the first usable device
+  std::string address{};  // numeric address of this replica's end; empty: any
   Fence fence = Fence::kDeregister;
-  std::vector<std::string> flag_devices;  // Options::fence_flags_devices
-  std::uint8_t spares = 2;                // slots kept ready per peer, 1..kSparesMax
+  std::vector<std::string> flag_devices{};  // Options::fence_flags_devices
+  std::uint8_t spares = 2;                  // slots kept ready per peer, 1..kSparesMax
   static constexpr std::uint8_t kSparesMax = 8;
-  verbs::RetryPolicy retry;
+  verbs::RetryPolicy retry{};
   HugePages huge_pages = HugePages::kAuto;
 };
 
-class VerbsFabric final : public Fabric {
+class VerbsFabric final : public TmpfsFabric {
  public:
   // kBusy: another process runs as this replica. kNotFound: no RDMA device. kUnsupported: the
   // chosen fence does not work on this device, or required huge pages are not available.  Else
@@ -82,8 +76,6 @@ class VerbsFabric final : public Fabric {
                                                    std::unique_ptr<verbs::Bootstrap> bootstrap);
   ~VerbsFabric() override;
 
-  std::span<std::byte> log_memory() noexcept override { return {log_.data(), log_.size()}; }
-  bool survived() const noexcept override { return survived_; }
   void set_cell(std::uint8_t cell, const CellValue& v) noexcept override;
   CellValue own_cell(std::uint8_t cell) const noexcept override;
 
@@ -101,7 +93,6 @@ class VerbsFabric final : public Fabric {
   bool send_request(ReplicaId peer, std::span<const std::byte> body) noexcept override;
 
   std::size_t poll(std::span<FabricEvent> out) noexcept override;
-  int event_fd() const noexcept override { return epoll_fd_; }
   bool prepare_to_sleep() noexcept override;
   void wake_self() noexcept override;
   void ring_doorbell(ReplicaId peer) noexcept override;
@@ -205,14 +196,9 @@ class VerbsFabric final : public Fabric {
 
   // verbs_open.cc
   Outcome open_own();
-  Outcome take_lock();
-  Outcome reuse_own();
-  Outcome create_own();
   Outcome choose_pages();
-  std::size_t log_alignment() const noexcept;
   Outcome open_device();
   Outcome check_fence();
-  Outcome watch(int fd, std::uint32_t tag);
   void look_at_cells() noexcept;
 
   // verbs_peer.cc: the bootstrap connection; peers up and down
@@ -261,8 +247,10 @@ class VerbsFabric final : public Fabric {
   bool take_cell(Peer& p, Op& op) noexcept;
   bool send_mail(Peer& p, ReplicaId id, std::uint32_t kind, std::span<const std::byte> body,
                  std::uint32_t reserve) noexcept;
+  bool post_marked(Peer& p, ReplicaId id, ibv_sge place, ibv_send_wr work) noexcept;
   bool post_receive(Peer& p, ReplicaId id, std::uint32_t slot) noexcept;
   void return_credits(Peer& p, ReplicaId id, bool all) noexcept;
+  void consume(ReplicaId id, std::uint32_t slot) noexcept;
   void ring_due(Peer& p, ReplicaId id) noexcept;
   void take_background() noexcept;
   void take_mail() noexcept;
@@ -273,16 +261,13 @@ class VerbsFabric final : public Fabric {
   bool arm() noexcept;
   void landed(ReplicaId id) noexcept;
 
-  Peer& peer(ReplicaId id) noexcept;
-  const Peer& peer(ReplicaId id) const noexcept;
+  Peer& peer(ReplicaId id) noexcept { return peer_at(peers_, id); }
+  const Peer& peer(ReplicaId id) const noexcept { return peer_at(peers_, id); }
   verbs::Control* own() const noexcept { return control_.as<verbs::Control>(); }
 
   VerbsOptions options_;
-  std::string own_dir_;
-  shm::Region control_, log_;
   std::string pages_;
-  bool survived_ = false;
-  int lock_fd_ = -1, epoll_fd_ = -1, wake_fd_ = -1;
+  int wake_fd_ = -1;
   bool writes_only_ = false;  // the last poll() looked only at completed writes
   bool slept_ = true;         // prepare_to_sleep() succeeded since the last look at the epoll set
   std::uint32_t polls_ = 0;

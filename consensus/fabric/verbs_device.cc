@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <bit>
@@ -11,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "consensus/fabric/tmpfs_fabric.h"
 #include "dmt/base/log.h"
 
 namespace crane::consensus::verbs {
@@ -49,12 +49,6 @@ bool gid_of(const std::string& address, ibv_gid& gid) noexcept {
 }
 
 }  // namespace
-
-std::uint64_t random_word() noexcept {
-  std::uint64_t word = 0;
-  CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
-  return word | 1;
-}
 
 std::uint32_t random_psn() noexcept {
   return static_cast<std::uint32_t>(random_word() >> 8) & 0xffffff;

@@ -67,7 +67,6 @@ class Device {
   const char* name() const noexcept { return ibv_get_device_name(context_->device); }
   // The kernel driver, like "mlx5_core" or, for a software device, "rxe"; empty: unknown.
   std::string driver() const;
-  const ibv_device_attr& limits() const noexcept { return limits_; }
   std::uint32_t max_message() const noexcept { return port_.max_msg_sz; }
   // This end of any connection, except qpn and psn.
   Remote here() const noexcept;
@@ -94,7 +93,6 @@ class Device {
 };
 
 std::uint32_t random_psn() noexcept;
-std::uint64_t random_word() noexcept;  // never 0
 
 // Registered memory that fork() does not copy: memory that a device writes must not move.
 class Buffers {

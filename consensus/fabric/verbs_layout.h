@@ -17,14 +17,13 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "consensus/fabric/fabric.h"
+#include "consensus/fabric/tmpfs_fabric.h"
 
 namespace crane::consensus::verbs {
 
 inline constexpr std::uint64_t kControlMagic = 0x3176627274436e72;
 inline constexpr std::uint32_t kFrameMagic = 0x56726e43;
 inline constexpr std::uint32_t kVerbsVersion = 1;
-inline constexpr std::size_t kLine = 64;
 
 // One version of a cell.  A device may read bytes in any order and words torn, and the owner may
 // die in the middle of a write.  So a copy is valid only if its checksum matches.
@@ -46,11 +45,7 @@ struct alignas(kLine) Credit {
 };
 
 struct Control {
-  std::uint64_t magic;
-  std::atomic<std::uint32_t> version;  // stored last, checked first
-  std::uint32_t replicas;
-  std::uint64_t group;
-  std::uint64_t log_bytes;
+  ControlHead head;
   std::uint64_t memory;                  // random: identifies this memory until it is lost
   std::atomic<std::uint64_t> next_key;   // owner
   std::atomic<std::uint64_t> pid_start;  // owner; with pid: identifies one process for ever

@@ -245,13 +245,7 @@ bool VerbsFabric::post_write(Peer& p, ReplicaId id, Op& op, std::uint64_t number
 }
 
 void VerbsFabric::take_log_completions() noexcept {
-  constexpr int kBatch = 32;
-  ibv_wc done[kBatch];
-  int n = kBatch;
-  while (n == kBatch) {  // a partial batch: nothing is left
-    n = ibv_poll_cq(log_cq_.get(), kBatch, done);
-    for (int i = 0; i < n; ++i) on_log_completion(done[i]);
-  }
+  verbs::take_all<32>(log_cq_.get(), [this](const ibv_wc& wc) { on_log_completion(wc); });
 }
 
 void VerbsFabric::on_log_completion(const ibv_wc& wc) noexcept {

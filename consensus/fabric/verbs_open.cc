@@ -2,15 +2,9 @@
 // VerbsFabric: opens and closes its files and its device.
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
-
-#include <filesystem>
 
 #include "consensus/fabric/huge_pages.h"
 #include "consensus/fabric/process.h"
@@ -21,10 +15,8 @@
 
 namespace crane::consensus {
 
-using shm::Region;
 using verbs::Control;
 using verbs::Credit;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -32,11 +24,6 @@ constexpr std::uint64_t kRoomSlack = 16ULL << 20;
 constexpr std::uint32_t kInlineWanted = 512;
 constexpr int kPredecessorMs = 10'000;
 constexpr unsigned kSelfTestRounds = 50;
-
-void close_fd(int& fd) noexcept {
-  if (fd >= 0) ::close(fd);
-  fd = -1;
-}
 
 bool set_nonblocking(int fd) noexcept {
   const int flags = ::fcntl(fd, F_GETFL);
@@ -61,10 +48,7 @@ bool wait_for_end(pid_t pid, std::uint64_t start) noexcept {
 }  // namespace
 
 VerbsFabric::VerbsFabric(const VerbsOptions& options, std::unique_ptr<verbs::Bootstrap> bootstrap)
-    : options_(options),
-      own_dir_(options.directory + "/r" + std::to_string(value(options.self))),
-      bootstrap_(std::move(bootstrap)),
-      peers_(options.replicas) {}
+    : options_(options), bootstrap_(std::move(bootstrap)), peers_(options.replicas) {}
 
 VerbsFabric::~VerbsFabric() {
   bootstrap_.reset();  // peers notice the end at once
@@ -73,26 +57,12 @@ VerbsFabric::~VerbsFabric() {
   retired_.clear();
   if (control_.mapped()) own()->pid.store(0);
   if (credits_ != nullptr) ::munmap(credits_, options_.replicas * sizeof(Credit));
-  close_fd(epoll_fd_);
   close_fd(wake_fd_);
-  close_fd(lock_fd_);  // now another process may run as this replica
-}
-
-VerbsFabric::Peer& VerbsFabric::peer(ReplicaId id) noexcept {
-  CRANE_ASSERT(value(id) < peers_.size());
-  return peers_[value(id)];
-}
-
-const VerbsFabric::Peer& VerbsFabric::peer(ReplicaId id) const noexcept {
-  CRANE_ASSERT(value(id) < peers_.size());
-  return peers_[value(id)];
 }
 
 Result<std::unique_ptr<VerbsFabric>> VerbsFabric::open(
     const VerbsOptions& options, std::unique_ptr<verbs::Bootstrap> bootstrap) {
-  if (options.replicas < 1 || options.replicas > kReplicasMax ||
-      value(options.self) >= options.replicas || options.log_bytes == 0 ||
-      options.log_bytes % 64 != 0 || options.retry.retries > 6 || options.spares == 0 ||
+  if (!options.valid() || options.retry.retries > 6 || options.spares == 0 ||
       options.spares > VerbsOptions::kSparesMax || !bootstrap) {
     return Error{Code::kBadArgument, 0, "fabric options"};
   }
@@ -106,16 +76,17 @@ Result<std::unique_ptr<VerbsFabric>> VerbsFabric::open(
 // --- files --------------------------------------------------------------------------------------
 
 Outcome VerbsFabric::open_own() {
-  if (::mkdir(own_dir_.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_error("make the replica's directory");
-  }
-  if (const Outcome locked = take_lock(); !locked) return locked;
-  if (const Outcome reused = reuse_own(); reused.ok()) {
-    survived_ = true;
-  } else {
-    if (const Outcome made = create_own(); !made) return made;
-  }
+  const std::size_t align = options_.huge_pages == HugePages::kNever ? 0 : huge_page_bytes();
+  // Registration allocates all of the log or fails: no page is allocated later (ROOM-1).
+  const FileFormat format{verbs::kControlMagic, verbs::kVerbsVersion, sizeof(Control), kRoomSlack,
+                          align};
+  if (const Outcome opened = open_files(options_, format); !opened) return opened;
   Control* const c = own();
+  if (!survived_) {
+    c->memory = random_word();
+    c->next_key.store(first_key());
+    if (const Outcome published = publish(format); !published) return published;
+  }
   if (!wait_for_end(static_cast<pid_t>(c->pid.load()), c->pid_start.load())) {
     return Error{Code::kBusy, 0, "this replica's previous process has not ended"};
   }
@@ -132,72 +103,6 @@ Outcome VerbsFabric::open_own() {
   if (credits == MAP_FAILED) return system_error("map memory");
   credits_ = credits;
   return Done{};
-}
-
-Outcome VerbsFabric::take_lock() {
-  lock_fd_ = ::open((own_dir_ + "/lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-  if (lock_fd_ < 0) return system_error("open the replica's lock");
-  if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
-    return Error{Code::kBusy, errno, "another process runs as this replica"};
-  }
-  return Done{};
-}
-
-Outcome VerbsFabric::reuse_own() {
-  auto control = Region::open(own_dir_ + "/control", Region::Access::kReadWrite, sizeof(Control));
-  if (!control) return control.error();
-  const auto* c = control.value().as<Control>();
-  if (c->magic != verbs::kControlMagic || c->version.load() != verbs::kVerbsVersion ||
-      c->group != options_.group || c->replicas != options_.replicas ||
-      c->log_bytes != options_.log_bytes) {
-    return Error{Code::kWrongVersion, 0, "the control segment belongs to another group or version"};
-  }
-  auto log = Region::open(own_dir_ + "/log", Region::Access::kReadWrite, options_.log_bytes,
-                          log_alignment());
-  if (!log) return log.error();
-  if (log.value().size() != options_.log_bytes) {
-    return Error{Code::kDamaged, 0, "the log segment has the wrong size"};
-  }
-  control_ = std::move(control).value();
-  log_ = std::move(log).value();
-  return Done{};
-}
-
-Outcome VerbsFabric::create_own() {
-  std::error_code ignored;
-  for (const auto& file : fs::directory_iterator(own_dir_, ignored)) {
-    if (file.path().filename() != "lock") fs::remove(file.path(), ignored);
-  }
-  // Registration allocates all of the log or fails: no page is allocated later (ROOM-1).
-  struct statvfs space {};
-  if (::statvfs(own_dir_.c_str(), &space) == 0 &&
-      space.f_bavail * space.f_frsize < options_.log_bytes + kRoomSlack) {
-    return Error{Code::kFull, 0, "not enough room for the log memory: choose a smaller ring"};
-  }
-  auto log =
-      Region::create(own_dir_ + "/log", options_.log_bytes, shm::Fill::kSparse, log_alignment());
-  if (!log) return log.error();
-  const std::string path = own_dir_ + "/control";
-  auto control = Region::create(path + ".new", sizeof(Control), shm::Fill::kWhole);
-  if (!control) return control.error();
-  auto* c = control.value().as<Control>();
-  c->magic = verbs::kControlMagic;
-  c->replicas = options_.replicas;
-  c->group = options_.group;
-  c->log_bytes = options_.log_bytes;
-  c->memory = verbs::random_word();
-  c->next_key.store(verbs::random_word() >> 2);  // FABRIC-F6, also after this directory was lost
-  c->version.store(verbs::kVerbsVersion, std::memory_order_release);
-  if (::rename((path + ".new").c_str(), path.c_str()) != 0) {
-    return system_error("publish the control segment");
-  }
-  control_ = std::move(control).value();
-  log_ = std::move(log).value();
-  return Done{};
-}
-
-std::size_t VerbsFabric::log_alignment() const noexcept {
-  return options_.huge_pages == HugePages::kNever ? 0 : huge_page_bytes();
 }
 
 // Called when the previous process has ended and nothing is registered yet: registered pages cannot
@@ -220,28 +125,19 @@ Outcome VerbsFabric::choose_pages() {
 
 // --- device -------------------------------------------------------------------------------------
 
-Outcome VerbsFabric::watch(int fd, std::uint32_t events) {
-  epoll_event want{};
-  want.events = events;
-  want.data.fd = fd;
-  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &want) != 0) return system_error("epoll_ctl");
-  return Done{};
-}
-
 Outcome VerbsFabric::open_device() {
   auto device = verbs::Device::open(options_.device, options_.address);
   if (!device) return device.error();
   device_ = std::move(device).value();
-  epoll_fd_ = ::epoll_create1(EPOLL_CLOEXEC);
   wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   channel_.reset(ibv_create_comp_channel(device_.context()));
-  if (epoll_fd_ < 0 || wake_fd_ < 0 || !channel_) return system_error("completion channel");
+  if (wake_fd_ < 0 || !channel_) return system_error("completion channel");
   if (!set_nonblocking(channel_->fd) || !set_nonblocking(device_.context()->async_fd)) {
     return system_error("completion channel");
   }
   for (const int fd :
        {wake_fd_, channel_->fd, device_.context()->async_fd, bootstrap_->event_fd()}) {
-    if (const Outcome added = watch(fd, EPOLLIN); !added) return added;
+    if (const Outcome added = watch(fd, {.fd = fd}); !added) return added;
   }
   auto domain = device_.domain();
   auto log_cq = device_.queue(verbs::kCompletions, channel_.get());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Maps a completion to its work request; sizes of a connection's queues.
+// Completions and their work requests; sizes of a connection's queues.
+
+#include <infiniband/verbs.h>
 
 #include <cstdint>
 
@@ -43,7 +45,17 @@ struct WorkId {
   }
 };
 
-static_assert(kSendSlots > kReceives);
+// Takes all completions of a queue, up to `kBatch` at once.
+template <int kBatch, typename Take>
+void take_all(ibv_cq* queue, Take take) noexcept {
+  ibv_wc done[kBatch];
+  int n = kBatch;
+  while (n == kBatch) {  // a partial batch: nothing is left
+    n = ibv_poll_cq(queue, kBatch, done);
+    for (int i = 0; i < n; ++i) take(done[i]);
+  }
+}
+
 static_assert((kReadsOutstandingMax + kBackgroundSends / kSignalEvery) * kReplicasMax <=
               kCompletions);
 static_assert(kReceives * kReplicasMax <= kCompletions);

@@ -31,7 +31,6 @@ class AgreementChecker {
  public:
   std::string on_delivered(unsigned node, Index index, const Delivered& entry);
   std::uint64_t committed() const { return entries_.size(); }
-  const std::vector<Delivered>& entries() const { return entries_; }
 
  private:
   std::vector<Delivered> entries_;
@@ -50,7 +49,6 @@ class NoGapChecker {
     floor_[node] = value(index) + 1;
     next_[node] = std::max(next_[node], floor_[node]);
   }
-  std::uint64_t next(unsigned node) const { return next_[node]; }
 
  private:
   std::vector<std::uint64_t> next_;

@@ -27,8 +27,7 @@ bool older(const core::Checkpoint& a, const core::Checkpoint& b) {
 
 void Cluster::plan_checkpoint() {
   if (!checkpoints_on()) return;
-  const std::uint64_t every = faults_.checkpoint_every_ns;
-  world_.after(world_.random.between(every / 4, every * 7 / 4), [this] {
+  world_.after(world_.random.about(faults_.checkpoint_every_ns), [this] {
     if (ended_) return;
     plan_checkpoint();
     take_checkpoint(static_cast<unsigned>(world_.random.below(faults_.replicas)));
@@ -50,13 +49,9 @@ void Cluster::take_checkpoint(unsigned id) {
   if (n.stands.last.index == Index{0} || n.packing) return;
   if (!n.kept.empty() && n.kept.back().at.last.index >= last_input_) return;  // no input since
   n.packing = true;
-  tell("replica %u takes a checkpoint after entry %llu", id,
-       static_cast<unsigned long long>(value(n.stands.last.index)));
+  tell("replica %u takes a checkpoint after entry %llu", id, ull(value(n.stands.last.index)));
   const core::Checkpoint made{n.stands, n.core->promised_view(), n.core->committed_config()};
-  const std::uint32_t process = n.process;
-  world_.after(world_.random.below(kPublishMaxNs), [this, id, process, made] {
-    for_process(id, process, [this, id, made] { publish_checkpoint(id, made); });
-  });
+  after(world_.random.below(kPublishMaxNs), id, [this, id, made] { publish_checkpoint(id, made); });
 }
 
 // The checkpoint that truncation relies on stays: the last one reported.

@@ -65,7 +65,7 @@ Outcome Cluster::run() {
 void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Checkpoint> checkpoint) {
   Node& n = nodes_[id];
   core::Config c;
-  c.self = ReplicaId{static_cast<std::uint8_t>(id)};
+  c.self = id_of(id);
   c.replicas = faults_.replicas;
   c.members = core::Members::first(faults_.members);
   c.incarnation = n.incarnation;
@@ -103,7 +103,7 @@ void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Check
   event.promise = n.cells[core::kPromiseCell];
   if (checkpoint) {
     tell("the server of replica %u continues after entry %llu", id,
-         static_cast<unsigned long long>(value(checkpoint->at.last.index)));
+         ull(value(checkpoint->at.last.index)));
     no_gap_.on_restored(id, checkpoint->at.last.index);
     n.stands = checkpoint->at;
     ++outcome_.restored;
@@ -268,11 +268,9 @@ void Cluster::on_role(unsigned id, const core::RoleChange& change) {
   Node& n = nodes_[id];
   tell("replica %u %s in view %llu.%u; its log ends at %llu of view %llu.%u, %llu committed", id,
        change.role == Role::kFollower && n.leads ? "IS DEPOSED" : name(change.role),
-       static_cast<unsigned long long>(view_counter(change.view)), value(view_owner(change.view)),
-       static_cast<unsigned long long>(value(n.core->last().index)),
-       static_cast<unsigned long long>(view_counter(n.core->last().view)),
-       value(view_owner(n.core->last().view)),
-       static_cast<unsigned long long>(value(n.core->committed())));
+       ull(view_counter(change.view)), value(view_owner(change.view)),
+       ull(value(n.core->last().index)), ull(view_counter(n.core->last().view)),
+       value(view_owner(n.core->last().view)), ull(value(n.core->committed())));
   note(value(change.view), static_cast<std::uint64_t>(change.role));
   if (change.role != Role::kFailed) note_begun(id);
   if (id == faults_.analysis_slot()) violate(analysis_.on_role(id, change.role));
@@ -313,10 +311,8 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
     last_input_ = std::max(last_input_, entry.at.index);
   }
   const bool first = value(entry.at.index) > agreement_.committed();
-  trace("replica %u delivers %llu of view %llu proposal %llu", id,
-        static_cast<unsigned long long>(value(entry.at.index)),
-        static_cast<unsigned long long>(value(entry.at.view)),
-        static_cast<unsigned long long>(d.proposal));
+  trace("replica %u delivers %llu of view %llu proposal %llu", id, ull(value(entry.at.index)),
+        ull(value(entry.at.view)), ull(d.proposal));
   trace_.count(world_.now_ns(), id, "delivers", value(entry.at.index));
   note(value(entry.at.index), d.crc);
   if (beyond_) return;
@@ -352,8 +348,7 @@ unsigned Cluster::holders_of(const core::Entry& entry, const core::Members& vote
   if (faults_.disk) return holders_on_disk(entry, voters);
   unsigned count = 0;
   for (unsigned i = 0; i < faults_.replicas; ++i) {
-    const auto id = ReplicaId{static_cast<std::uint8_t>(i)};
-    if (!voters.voter(id)) continue;
+    if (!voters.voter(id_of(i))) continue;
     const Node& n = nodes_[i];
     const std::uint64_t at = entry.pos & (faults_.ring_bytes - 1);
     const std::uint64_t first = std::min(core::kHeaderBytes, faults_.ring_bytes - at);
@@ -363,7 +358,7 @@ unsigned Cluster::holders_of(const core::Entry& entry, const core::Members& vote
                 core::kHeaderBytes - first);
     const bool holds = h.log_id == kLogId && h.pos == entry.pos &&
                        h.index == value(entry.at.index) && h.view == value(entry.at.view);
-    if (holds || n.incarnation != voters.incarnation(id)) ++count;
+    if (holds || n.incarnation != voters.incarnation(id_of(i))) ++count;
   }
   return count;
 }
@@ -399,7 +394,6 @@ void Cluster::tell(const char* format, ...) {
 
 void Cluster::show_state() {
   static constexpr const char* kLives[] = {"up", "stopped", "down"};
-  const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     const Node& n = nodes_[i];
     const std::string promised = text(View{n.cells[core::kPromiseCell][core::kPromisedView]});
@@ -415,9 +409,9 @@ void Cluster::show_state() {
         "replica %u: %s, %s, promised %s, log ends at %llu of %s, committed %llu, delivered "
         "%llu%s%s",
         i, kLives[static_cast<int>(n.life)], name(n.core->role()), promised.c_str(),
-        u(value(n.core->last().index)), text(n.core->last().view).c_str(),
-        u(value(n.core->committed())), u(value(n.core->delivered())), cuts.empty() ? "" : ", cut",
-        cuts.c_str());
+        ull(value(n.core->last().index)), text(n.core->last().view).c_str(),
+        ull(value(n.core->committed())), ull(value(n.core->delivered())),
+        cuts.empty() ? "" : ", cut", cuts.c_str());
   }
 }
 
@@ -437,8 +431,7 @@ Outcome run_seed(std::uint64_t seed, const Options& options) {
   Faults faults = draw(seed, options);
   CRANE_ASSERT(faults.without(options.without));
   if (options.trace != nullptr) {
-    std::fprintf(options.trace, "seed %llu: %s\n", static_cast<unsigned long long>(seed),
-                 faults.print().c_str());
+    std::fprintf(options.trace, "seed %llu: %s\n", ull(seed), faults.print().c_str());
   }
   if (options.until_ns != 0) faults.duration_ns = std::min(faults.duration_ns, options.until_ns);
   Cluster cluster(seed ^ (options.salt << 40), faults, options);

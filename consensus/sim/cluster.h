@@ -33,6 +33,8 @@
 
 namespace crane::consensus::sim {
 
+inline ReplicaId id_of(unsigned i) { return ReplicaId{static_cast<std::uint8_t>(i)}; }
+
 inline constexpr std::uint64_t kLogId = 0x5eed'10f0'dead'beefU;  // of every simulated group
 
 struct Outcome {
@@ -106,6 +108,14 @@ class Cluster {
     } else {
       what();
     }
+  }
+  // Does it after this time, if today's process still runs then.
+  template <typename What>
+  void after(std::uint64_t delay_ns, unsigned id, What&& what) {
+    world_.after(delay_ns, [this, id, process = nodes_[id].process,
+                            what = std::forward<What>(what)]() mutable {
+      for_process(id, process, std::move(what));
+    });
   }
   // As core::Replica::propose(); carry_on() must follow the last one.
   Result<Index> propose(unsigned id, const core::Proposal& proposal);
@@ -257,11 +267,13 @@ class Cluster {
   unsigned victim();
   void crash(unsigned id);
   void lose_memory(unsigned id);
+  void wipe(Node& n);
   void lose_machine(unsigned id);
   void restart(unsigned id);
   void pause(unsigned id);
   void resume(unsigned id);
   void cut(unsigned a, unsigned b, bool value);
+  void cut_both(unsigned a, unsigned b, bool value);
   void heal();
   void propose();
   // members.cc

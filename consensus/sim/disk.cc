@@ -63,9 +63,8 @@ void Cluster::begin_disk(unsigned id, core::Start& start,
 // A new server gets all entries; a restored one those after its checkpoint.
 void Cluster::replay(unsigned id, Index from, Index upto) {
   Node& n = nodes_[id];
-  trace("replica %u replays up to %llu of %llu stored", id,
-        static_cast<unsigned long long>(value(upto)),
-        static_cast<unsigned long long>(value(n.store->state().last.last.index)));
+  trace("replica %u replays up to %llu of %llu stored", id, ull(value(upto)),
+        ull(value(n.store->state().last.last.index)));
   std::vector<std::byte> bytes;
   for (Index at = from; at <= upto;) {
     bytes.clear();
@@ -93,9 +92,7 @@ void Cluster::run_disk(unsigned id) {
   const bool slow = r.chance(faults_.slow_sync_per_mille);
   const std::uint64_t time = r.between(faults_.sync_min_ns, faults_.sync_max_ns) +
                              (slow ? r.below(faults_.slow_sync_max_ns) : 0);
-  const std::uint32_t process = nodes_[id].process;
-  world_.after(time,
-               [this, id, process] { for_process(id, process, [this, id] { finish_disk(id); }); });
+  after(time, id, [this, id] { finish_disk(id); });
 }
 
 void Cluster::finish_disk(unsigned id) {
@@ -115,10 +112,8 @@ void Cluster::finish_disk(unsigned id) {
   const core::StoreEntries& e = job.entries;
   const auto last = n.store->append({e.from_pos, e.before}, job.bytes, {e.commit_pos, e.commit});
   CRANE_ASSERT(last.ok());
-  trace("replica %u stored %llu..%llu of view %llu", id,
-        static_cast<unsigned long long>(value(e.before.index) + 1),
-        static_cast<unsigned long long>(value(last.value().last.index)),
-        static_cast<unsigned long long>(value(last.value().last.view)));
+  trace("replica %u stored %llu..%llu of view %llu", id, ull(value(e.before.index) + 1),
+        ull(value(last.value().last.index)), ull(value(last.value().last.view)));
   step(id, core::Stored{e.sequence, last.value().last, last.value().pos});
 }
 
@@ -127,7 +122,7 @@ void Cluster::finish_fetch(unsigned id, const core::FetchEntries& fetch) {
   const auto behind = nodes_[id].store->read(fetch.first, fetch.bytes_max, bytes);
   CRANE_ASSERT(behind.ok() || behind.error().code == Code::kNotFound);
   trace("replica %u read %zu bytes from %llu on for a peer", id, bytes.size(),
-        static_cast<unsigned long long>(value(fetch.first)));
+        ull(value(fetch.first)));
   step(id, core::Fetched{fetch.sequence, bytes});
 }
 
@@ -163,9 +158,7 @@ void Cluster::lose_power(unsigned id) {
   if (n.life != Life::kDown) crash(id);
   trace("replica %u loses its power", id);
   n.no_memory = true;
-  std::fill(n.memory.begin(), n.memory.end(), std::byte{0});
-  n.cells = {};
-  for (Grant& g : n.grants) g.live = false;
+  wipe(n);
   n.disk.lose_power([this] { return world_.random.next(); });
   n.store = std::make_unique<store::MemStore>(n.disk);
 }
@@ -209,11 +202,10 @@ bool Cluster::lose_power_sometimes(std::uint64_t& pick, unsigned id, std::uint64
 unsigned Cluster::holders_on_disk(const core::Entry& entry, const core::Members& voters) {
   unsigned count = 0;
   for (unsigned i = 0; i < faults_.replicas; ++i) {
-    const auto id = ReplicaId{static_cast<std::uint8_t>(i)};
-    if (!voters.voter(id)) continue;
+    if (!voters.voter(id_of(i))) continue;
     const auto h = nodes_[i].store->header(entry.at.index);
     const bool holds = h && h.value().view == value(entry.at.view);
-    if (holds || nodes_[i].incarnation != voters.incarnation(id)) ++count;
+    if (holds || nodes_[i].incarnation != voters.incarnation(id_of(i))) ++count;
   }
   return count;
 }

@@ -20,6 +20,14 @@ enum class Scene : std::uint8_t {
   kAllUnfit,      // C6: all replicas abdicate for long, and fall behind; then some are fit again
 };
 
+// One of several weights was drawn: `pick` is below their sum.  Returns whether it falls on this
+// weight; to be called for one after the other.
+inline bool falls_on(std::uint64_t& pick, std::uint64_t weight) {
+  const bool hit = pick < weight;
+  pick = hit ? ~std::uint64_t{0} : pick - weight;
+  return hit;
+}
+
 struct Faults {
   // The group.
   std::uint8_t replicas = 3;  // slots

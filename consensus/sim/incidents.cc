@@ -19,9 +19,7 @@ constexpr std::uint64_t kViewsAfterStorm = 8;
 }  // namespace
 
 void Cluster::plan_incident() {
-  world_.after(
-      world_.random.between(faults_.incident_every_ns / 4, faults_.incident_every_ns * 7 / 4),
-      [this] { incident(); });
+  world_.after(world_.random.about(faults_.incident_every_ns), [this] { incident(); });
 }
 
 unsigned Cluster::victim() {
@@ -45,43 +43,29 @@ void Cluster::incident() {
               faults_.pause_weight + faults_.abdicate_weight + faults_.app_stall_weight +
               faults_.power_weight + faults_.blackout_weight + faults_.more_weights());
   if (lose_power_sometimes(pick, id, length)) return;
-  const auto falls_on = [&pick](std::uint64_t weight) {
-    const bool hit = pick < weight;
-    pick = hit ? ~std::uint64_t{0} : pick - weight;
-    return hit;
-  };
-  if (falls_on(faults_.cut_weight)) {
+  if (falls_on(pick, faults_.cut_weight)) {
     const unsigned other = static_cast<unsigned>(r.below(faults_.replicas));
     cut(id, other, true);
     world_.after(length, [this, id, other] { cut(id, other, false); });
-  } else if (falls_on(faults_.isolate_weight)) {
-    for (unsigned i = 0; i < faults_.replicas; ++i) {
-      cut(id, i, true);
-      cut(i, id, true);
-    }
+  } else if (falls_on(pick, faults_.isolate_weight)) {
+    for (unsigned i = 0; i < faults_.replicas; ++i) cut_both(id, i, true);
     world_.after(length, [this, id] {
-      for (unsigned i = 0; i < faults_.replicas; ++i) {
-        cut(id, i, false);
-        cut(i, id, false);
-      }
+      for (unsigned i = 0; i < faults_.replicas; ++i) cut_both(id, i, false);
     });
-  } else if (falls_on(faults_.crash_weight)) {
+  } else if (falls_on(pick, faults_.crash_weight)) {
     if (nodes_[id].life == Life::kDown) return;
     crash(id);
     const bool lost = lost_count_ < faults_.lost_max && r.chance(500) && may_lose(id);
     if (lost) lose_machine(id);
     world_.after(length, [this, id] { restart(id); });
-  } else if (falls_on(faults_.pause_weight)) {
+  } else if (falls_on(pick, faults_.pause_weight)) {
     if (nodes_[id].life != Life::kUp) return;
     stop_process(id, length);
-  } else if (falls_on(faults_.abdicate_weight)) {
+  } else if (falls_on(pick, faults_.abdicate_weight)) {
     if (nodes_[id].life != Life::kUp) return;
     step(id, core::Abdicate{});
-    const std::uint32_t process = nodes_[id].process;
-    world_.after(length, [this, id, process] {
-      for_process(id, process, [this, id] { step(id, core::ServerHealthy{}); });
-    });
-  } else if (falls_on(faults_.app_stall_weight)) {
+    after(length, id, [this, id] { step(id, core::ServerHealthy{}); });
+  } else if (falls_on(pick, faults_.app_stall_weight)) {
     tell("replica %u: the application stalls", id);
     nodes_[id].app_stalled_until_ns = world_.now_ns() + length;
   } else {
@@ -111,20 +95,22 @@ void Cluster::crash(unsigned id) {
     const std::uint32_t process = nodes_[i].process;
     world_.after(delay(), [this, id, i, process] {
       if (nodes_[id].life != Life::kDown) return;
-      for_process(i, process, [this, id, i] {
-        step(i, core::PeerDown{ReplicaId{static_cast<std::uint8_t>(id)}});
-      });
+      for_process(i, process, [this, id, i] { step(i, core::PeerDown{id_of(id)}); });
     });
   }
+}
+
+void Cluster::wipe(Node& n) {
+  std::fill(n.memory.begin(), n.memory.end(), std::byte{0});
+  n.cells = {};
+  for (Grant& g : n.grants) g.live = false;
 }
 
 void Cluster::lose_memory(unsigned id) {
   Node& n = nodes_[id];
   trace("replica %u loses its memory", id);
   ++lost_count_;
-  std::fill(n.memory.begin(), n.memory.end(), std::byte{0});
-  n.cells = {};
-  for (Grant& g : n.grants) g.live = false;
+  wipe(n);
   ++n.incarnation;
   n.lost = true;
   kept_log_.on_given_up(id);
@@ -154,9 +140,7 @@ void Cluster::restart(unsigned id) {
     // After PeerDown, in order.
     world_.after(faults_.slow_max_ns + delay(), [this, id, i, process] {
       if (nodes_[id].life == Life::kDown) return;
-      for_process(i, process, [this, id, i] {
-        step(i, core::PeerUp{ReplicaId{static_cast<std::uint8_t>(id)}});
-      });
+      for_process(i, process, [this, id, i] { step(i, core::PeerUp{id_of(id)}); });
     });
   }
 }
@@ -181,6 +165,11 @@ void Cluster::cut(unsigned a, unsigned b, bool cut_now) {
   if (a == b || (faults_over_ && cut_now)) return;
   tell("link %u -> %u %s", a, b, cut_now ? "is cut" : "is whole");
   link(a, b).cut = cut_now;
+}
+
+void Cluster::cut_both(unsigned a, unsigned b, bool cut_now) {
+  cut(a, b, cut_now);
+  cut(b, a, cut_now);
 }
 
 // The last fault: from here on the group must become live.
@@ -230,7 +219,7 @@ void Cluster::propose() {
   const bool group = committed_config_.members.count() > 1;  // a single replica does little else
   const bool calm = faults_over_ && group && faults_.calm_propose_ns != 0;
   const std::uint64_t every = calm ? faults_.calm_propose_ns : faults_.propose_every_ns;
-  world_.after(r.between(every / 4, every * 7 / 4), [this] { propose(); });
+  world_.after(r.about(every), [this] { propose(); });
   const auto begin = static_cast<unsigned>(r.below(faults_.replicas));
   for (unsigned k = 0; k < faults_.replicas; ++k) {
     const unsigned id = (begin + k) % faults_.replicas;

@@ -31,7 +31,7 @@ constexpr std::uint64_t kUntoldPart = 3;
 
 void Cluster::plan_keep() {
   if (!keeps_log()) return;
-  world_.after(keep_random_.between(kRoundNs / 4, kRoundNs * 7 / 4), [this] {
+  world_.after(keep_random_.about(kRoundNs), [this] {
     if (ended_) return;
     plan_keep();
     keep_round();
@@ -75,33 +75,28 @@ void Cluster::keep_round() {
 // A replica whose log stays whole after a checkpoint has a copy of it.
 void Cluster::keep_log(unsigned id, const std::optional<core::Checkpoint>& from,
                        std::uint64_t late_ns) {
-  const std::uint32_t process = nodes_[id].process;
-  world_.after(late_ns, [this, id, process, from] {
-    for_process(id, process, [this, id, from] {
-      Node& n = nodes_[id];
-      const Role role = n.core->role();
-      if (role == Role::kStarting || role == Role::kFailed) return;
-      if (!from) {
-        tell("replica %u does not keep its log any more", id);
-        kept_log_.on_given_up(id);
-        return step(id, core::Keep{});
-      }
-      const Index at = from->at.last.index;
-      if (n.kept.empty() || n.kept.back().at.last.index < at) keep(id, *from);
-      trace("replica %u is to keep its log after entry %llu", id,
-            static_cast<unsigned long long>(value(at)));
-      ++outcome_.keeps;
-      n.told = from;
-      kept_log_.on_kept(id, at, Index{n.cells[core::kPromiseCell][core::kLowWaterIndex]});
-      step(id, core::Keep{from->at});
-    });
+  after(late_ns, id, [this, id, from] {
+    Node& n = nodes_[id];
+    const Role role = n.core->role();
+    if (role == Role::kStarting || role == Role::kFailed) return;
+    if (!from) {
+      tell("replica %u does not keep its log any more", id);
+      kept_log_.on_given_up(id);
+      return step(id, core::Keep{});
+    }
+    const Index at = from->at.last.index;
+    if (n.kept.empty() || n.kept.back().at.last.index < at) keep(id, *from);
+    trace("replica %u is to keep its log after entry %llu", id, ull(value(at)));
+    ++outcome_.keeps;
+    n.told = from;
+    kept_log_.on_kept(id, at, Index{n.cells[core::kPromiseCell][core::kLowWaterIndex]});
+    step(id, core::Keep{from->at});
   });
 }
 
 void Cluster::plan_outage() {
   if (!keeps_log()) return;
-  const std::uint64_t every = faults_.duration_ns / kOutages;
-  world_.after(keep_random_.between(every / 4, every * 7 / 4), [this] {
+  world_.after(keep_random_.about(faults_.duration_ns / kOutages), [this] {
     if (faults_over_ || world_.now_ns() >= faults_.duration_ns) return;
     plan_outage();
     outage();

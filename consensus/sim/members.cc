@@ -6,22 +6,15 @@
 
 namespace crane::consensus::sim {
 
-namespace {
-
 using core::MemberChange;
-
-ReplicaId id_of(unsigned i) { return ReplicaId{static_cast<std::uint8_t>(i)}; }
-
-}  // namespace
 
 void Cluster::plan_change() {
   if (faults_.change_every_ns == 0) return;
-  world_.after(world_.random.between(faults_.change_every_ns / 4, faults_.change_every_ns * 7 / 4),
-               [this] {
-                 if (faults_over_) return;
-                 plan_change();
-                 change();
-               });
+  world_.after(world_.random.about(faults_.change_every_ns), [this] {
+    if (faults_over_) return;
+    plan_change();
+    change();
+  });
 }
 
 // The operator sends the request to any replica that leads or is about to.

@@ -48,8 +48,7 @@ void Cluster::complete(unsigned from, unsigned to, Token token, bool ok, bool lo
   const std::uint32_t process = nodes_[from].process;
   world_.at(at, [this, from, to, process, token, back_ok, data = std::move(data)]() mutable {
     for_process(from, process, [this, from, to, token, back_ok, data = std::move(data)] {
-      trace("replica %u op %llx %s", from, static_cast<unsigned long long>(token),
-            back_ok ? "done" : "failed");
+      trace("replica %u op %llx %s", from, ull(token), back_ok ? "done" : "failed");
       core::Completion c;
       c.token = token;
       c.ok = back_ok;
@@ -137,7 +136,7 @@ bool Cluster::land(const Flight& f, std::size_t begin, std::size_t end) {
   const bool late_copy = options_.mutant == core::Mutant::kLateCopy && begin > 0;
   const bool live = (grant.live && grant.key == f.key) || late_copy;
   if (!live || !reachable(f.from, f.to)) {
-    trace("%u -> %u write at %llu fails", f.from, f.to, static_cast<unsigned long long>(f.offset));
+    trace("%u -> %u write at %llu fails", f.from, f.to, ull(f.offset));
     return false;
   }
   if (!beyond_)
@@ -145,8 +144,7 @@ bool Cluster::land(const Flight& f, std::size_t begin, std::size_t end) {
   const auto at = static_cast<std::ptrdiff_t>(f.offset + begin);
   std::copy(f.bytes.begin() + static_cast<std::ptrdiff_t>(begin),
             f.bytes.begin() + static_cast<std::ptrdiff_t>(end), target.memory.begin() + at);
-  trace("%u -> %u lands %zu bytes at %llu", f.from, f.to, end - begin,
-        static_cast<unsigned long long>(f.offset + begin));
+  trace("%u -> %u lands %zu bytes at %llu", f.from, f.to, end - begin, ull(f.offset + begin));
   tell_arrival(f.to);
   return true;
 }
@@ -155,12 +153,9 @@ void Cluster::tell_arrival(unsigned id) {
   Node& n = nodes_[id];
   if (n.arrival_told || n.life == Life::kDown) return;
   n.arrival_told = true;
-  const std::uint32_t process = n.process;
-  world_.after(world_.random.below(faults_.notice_max_ns), [this, id, process] {
-    for_process(id, process, [this, id] {
-      nodes_[id].arrival_told = false;
-      step(id, core::LogArrived{});
-    });
+  after(world_.random.below(faults_.notice_max_ns), id, [this, id] {
+    nodes_[id].arrival_told = false;
+    step(id, core::LogArrived{});
   });
 }
 
@@ -232,23 +227,21 @@ void Cluster::tell_message(unsigned from, unsigned to, const core::Message& m) {
                                            "has fetched what it missed, and reports it to",
                                            "misses entries that no store has, and reports it to"};
   const bool known = static_cast<std::size_t>(m.type) < std::size(kNames);
-  const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
   // Progress messages are frequent; the others make up elections.
   const bool many = m.type == core::MessageType::kProgress || m.type == core::MessageType::kDurable;
   const auto how = many ? &Cluster::trace : &Cluster::tell;
   (this->*how)("replica %u %s %u, view %s; ends at %llu of %s, committed %llu, promised %s", from,
                kNames[known ? static_cast<std::size_t>(m.type) : 0], to, text(m.view).c_str(),
-               u(value(m.last.index)), text(m.last.view).c_str(), u(value(m.commit.index)),
+               ull(value(m.last.index)), text(m.last.view).c_str(), ull(value(m.commit.index)),
                text(m.promised).c_str());
 }
 
 void Cluster::message_at(std::uint64_t at, unsigned from, unsigned to, const core::Message& m) {
-  const auto sender = ReplicaId{static_cast<std::uint8_t>(from)};
-  world_.at(at, [this, from, to, m, sender] {
+  world_.at(at, [this, from, to, m] {
     if (link(from, to).cut) return trace("%u -> %u message lost", from, to);
-    for_process(to, nodes_[to].process, [this, to, m, sender] {
+    for_process(to, nodes_[to].process, [this, from, to, m] {
       core::MessageArrived e;
-      e.from = sender;
+      e.from = id_of(from);
       e.bytes = {reinterpret_cast<const std::byte*>(&m), sizeof m};
       step(to, e);
     });
@@ -259,7 +252,7 @@ void Cluster::permit(unsigned id, unsigned writer) {
   const bool again = options_.mutant == core::Mutant::kReuseKey;
   nodes_[id].grants[writer] = {true, again ? writer + 1 : next_key_++};
   core::Permitted p;
-  p.peer = ReplicaId{static_cast<std::uint8_t>(writer)};
+  p.peer = id_of(writer);
   p.key = Key{nodes_[id].grants[writer].key};
   p.ok = true;
   tell("replica %u permits %u to write its log", id, writer);
@@ -269,7 +262,7 @@ void Cluster::permit(unsigned id, unsigned writer) {
 void Cluster::revoke(unsigned id, unsigned writer) {
   nodes_[id].grants[writer].live = false;
   core::Revoked r;
-  r.peer = ReplicaId{static_cast<std::uint8_t>(writer)};
+  r.peer = id_of(writer);
   tell("replica %u fences %u", id, writer);
   answer(id, r);
 }
@@ -281,10 +274,7 @@ void Cluster::answer(unsigned id, const core::Event& event) {
     n.answers.push_back(event);
     return;
   }
-  const std::uint32_t process = n.process;
-  world_.after(delay(), [this, id, process, event] {
-    for_process(id, process, [this, id, event] { step(id, event); });
-  });
+  after(delay(), id, [this, id, event] { step(id, event); });
 }
 
 }  // namespace crane::consensus::sim

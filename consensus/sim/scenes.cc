@@ -22,24 +22,19 @@ constexpr std::uint64_t kFallsBehindNs = 20'000'000;
 }  // namespace
 
 void Cluster::more_incident(std::uint64_t pick, unsigned id, std::uint64_t length) {
-  const auto falls_on = [&pick](std::uint64_t weight) {
-    const bool hit = pick < weight;
-    pick = hit ? ~std::uint64_t{0} : pick - weight;
-    return hit;
-  };
-  if (falls_on(faults_.mute_weight)) {
+  if (falls_on(pick, faults_.mute_weight)) {
     mute(id, length);
-  } else if (falls_on(faults_.refuse_weight)) {
+  } else if (falls_on(pick, faults_.refuse_weight)) {
     refuse(id, length);
-  } else if (falls_on(faults_.race_weight)) {
+  } else if (falls_on(pick, faults_.race_weight)) {
     race(length);
-  } else if (falls_on(faults_.flap_weight)) {
+  } else if (falls_on(pick, faults_.flap_weight)) {
     flap(id, world_.random.between(2, 6));
-  } else if (falls_on(faults_.jump_weight)) {
+  } else if (falls_on(pick, faults_.jump_weight)) {
     jump(id);
-  } else if (falls_on(faults_.slow_nic_weight)) {
+  } else if (falls_on(pick, faults_.slow_nic_weight)) {
     slow_nic(id, length);
-  } else if (falls_on(faults_.bad_disk_weight)) {
+  } else if (falls_on(pick, faults_.bad_disk_weight)) {
     bad_disk(id, length);
   }
 }
@@ -82,17 +77,11 @@ unsigned Cluster::leader() const {
 void Cluster::race(std::uint64_t length) {
   const unsigned id = leader();
   if (id == faults_.replicas) return;
-  const ReplicaId peer{static_cast<std::uint8_t>(id)};
   tell("all consider replica %u dead", id);
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     if (i == id) continue;
-    const std::uint32_t process = nodes_[i].process;
-    world_.after(world_.random.below(100'000), [this, i, process, peer] {
-      for_process(i, process, [this, i, peer] { step(i, core::PeerDown{peer}); });
-    });
-    world_.after(100'000 + length, [this, i, process, peer] {
-      for_process(i, process, [this, i, peer] { step(i, core::PeerUp{peer}); });
-    });
+    after(world_.random.below(100'000), i, [this, i, id] { step(i, core::PeerDown{id_of(id)}); });
+    after(100'000 + length, i, [this, i, id] { step(i, core::PeerUp{id_of(id)}); });
   }
 }
 
@@ -115,8 +104,7 @@ void Cluster::jump(unsigned id) {
 }
 
 void Cluster::slow_nic(unsigned id, std::uint64_t length) {
-  tell("the network card of replica %u is %llu times slower", id,
-       static_cast<unsigned long long>(faults_.slow_nic_factor));
+  tell("the network card of replica %u is %llu times slower", id, ull(faults_.slow_nic_factor));
   nodes_[id].slow_factor = faults_.slow_nic_factor;
   world_.after(length, [this, id] { nodes_[id].slow_factor = 1; });
 }
@@ -150,10 +138,7 @@ void Cluster::hand_over() {
   if (id == faults_.replicas) return;
   tell("replica %u must hand over", id);
   step(id, core::Abdicate{});
-  const std::uint32_t process = nodes_[id].process;
-  world_.after(kHandOverNs / 2, [this, id, process] {
-    for_process(id, process, [this, id] { step(id, core::ServerHealthy{}); });
-  });
+  after(kHandOverNs / 2, id, [this, id] { step(id, core::ServerHealthy{}); });
 }
 
 // The scene's fault begins once there is a leader, and stays.
@@ -170,8 +155,7 @@ void Cluster::begin_scene() {
   if (faults_.scene == Scene::kTooMuchLost) return wipe_majority();
   if (faults_.scene == Scene::kAllUnfit) return keep_all_unfit();
   if (faults_.scene == Scene::kThreeWayCut) {
-    cut(first, other, true);
-    cut(other, first, true);
+    cut_both(first, other, true);
   } else {
     refuse(other, 0);
   }
@@ -214,8 +198,7 @@ void Cluster::wipe_majority() {
   faults_over_ = false;
   const auto keeps = static_cast<unsigned>(world_.random.below(faults_.replicas));
   for (unsigned i = 0; i < faults_.replicas; ++i) {
-    cut(keeps, i, true);
-    cut(i, keeps, true);
+    cut_both(keeps, i, true);
     if (i == keeps) continue;
     crash(i);
     tell("the log of replica %u is wiped", i);

@@ -47,6 +47,12 @@ class Trace {
   std::deque<std::string> last_;
 };
 
+// A number for %llu.
+template <typename N>
+constexpr unsigned long long ull(N number) noexcept {
+  return static_cast<unsigned long long>(number);
+}
+
 // "7.2": the seventh view, of replica 2; "none".
 std::string text(View view);
 

@@ -34,6 +34,8 @@ class Random {  // splitmix64: the same numbers with every standard library
   std::uint64_t between(std::uint64_t low, std::uint64_t high) {
     return low + below(high - low + 1);
   }
+  // Around `mean`, widely spread.
+  std::uint64_t about(std::uint64_t mean) { return between(mean / 4, mean * 7 / 4); }
   bool chance(std::uint64_t per_mille) { return below(1000) < per_mille; }
 
  private:

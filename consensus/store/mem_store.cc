@@ -75,9 +75,6 @@ std::size_t MemStore::recover() {
 
 Outcome MemStore::write(Kind kind, std::span<const std::byte> body,
                         std::span<const std::byte> more) {
-  if (disk_.bytes.size() + sizeof(Record) + body.size() + more.size() > disk_.full_at) {
-    return Error{Code::kFull, ENOSPC, "write to the store"};
-  }
   const std::size_t at = disk_.bytes.size();
   Record r{0, kind, body.size() + more.size()};
   const auto head = bytes_of(r);
@@ -88,15 +85,6 @@ Outcome MemStore::write(Kind kind, std::span<const std::byte> body,
   std::memcpy(disk_.bytes.data() + at, &r.crc, sizeof r.crc);
   apply(kind, at + sizeof r, r.length);
   return Done{};
-}
-
-Room MemStore::room(Work work, std::size_t bytes) {
-  Room r;
-  r.free = disk_.waits_at - std::min(disk_.waits_at, disk_.bytes.size());
-  r.enough = work != Work::kEntries || r.free >= bytes;
-  r.low = !r.enough;
-  if (!r.enough) r.missing = bytes - r.free;
-  return r;
 }
 
 Outcome MemStore::sync() {

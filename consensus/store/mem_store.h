@@ -22,9 +22,7 @@ struct MemDisk {
   std::size_t synced = 0;        // bytes before are on the platter
   std::size_t mark = 0;          // bytes before were reported as done
   std::uint64_t syncs = 0;
-  bool test_only_no_sync = false;          // syncs do nothing, as if fdatasync were removed
-  std::size_t full_at = ~std::size_t{0};   // no room after this
-  std::size_t waits_at = ~std::size_t{0};  // room() reports none after this
+  bool test_only_no_sync = false;  // syncs do nothing, as if fdatasync were removed
 
   // Each unsynced page stays, is lost, or is torn, depending on `random`.
   void lose_power(const std::function<std::uint64_t()>& random);
@@ -45,7 +43,6 @@ class MemStore final : public Store {
   Result<Index> read(Index from, std::size_t bytes_max, std::vector<std::byte>& out) override;
   Result<core::EntryHeader> header(Index index) override;
   Outcome drop_below(Index index) override;
-  Room room(Work work, std::size_t bytes) override;
 
   // As append() and promise(), but a crash comes before the sync (for the simulator).
   void test_only_cut_short(const core::Cursor& from, std::span<const std::byte> bytes,

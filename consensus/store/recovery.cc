@@ -22,15 +22,6 @@ Recovered lost(std::string why) {
   return r;
 }
 
-// The cursor after entry `index`.
-Result<Cursor> cursor_at(Store& store, Index index) {
-  const State& s = store.state();
-  if (index == s.first.last.index) return s.first;
-  const auto h = store.header(index);
-  if (!h) return h.error();
-  return core::LogRing::after(h.value());
-}
-
 // The oldest entry that is completely in the last ring_bytes of the log.
 Result<Cursor> ring_begin(Store& store, std::uint64_t ring_bytes) {
   const State& s = store.state();
@@ -143,6 +134,14 @@ Result<Recovered> from_store_alone(Store& store, const Memory& m, std::uint64_t 
 
 }  // namespace
 
+Result<Cursor> cursor_at(Store& store, Index index) {
+  const State& s = store.state();
+  if (index == s.first.last.index) return s.first;
+  const auto h = store.header(index);
+  if (!h) return h.error();
+  return core::LogRing::after(h.value());
+}
+
 Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, bool was_member,
                           const core::Checkpoint* c, bool acceptor_only) {
   const State& s = store.state();
@@ -171,16 +170,14 @@ Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, b
   }
   const Viewstamp anchor{View{m.promise[core::kLowWaterView]},
                          Index{m.promise[core::kLowWaterIndex]}};
-  const bool same = remembers && m.promise[core::kIncarnation] == s.identity.incarnation &&
-                    anchor.index >= s.first.last.index;
+  const bool own = remembers && m.promise[core::kIncarnation] == s.identity.incarnation;
   Recovered r;
   if (ends_before) {
-    const bool own = remembers && m.promise[core::kIncarnation] == s.identity.incarnation;
     if (!own) std::fill(m.log.begin(), m.log.end(), std::byte{0});
     const View promised{own ? m.promise[core::kPromisedView] : 0};
     return begin_at(store, m, log_id, std::max(promised, s.promise), *c);
   }
-  if (same) {
+  if (own && anchor.index >= s.first.last.index) {
     // CORE-D4: entries that the memory marks as consumed are in the store, or the store lost its
     // end (U8).
     const auto held = cursor_at(store, anchor.index);

@@ -43,6 +43,9 @@ struct Recovered {
   bool starts_again = false;  // the store was discarded, because the checkpoint is beyond its end
 };
 
+// The cursor after entry `index`, which the store holds or begins after.
+Result<core::Cursor> cursor_at(Store& store, Index index);
+
 // `log_id`: the group's.  `was_member`: a record outside of the store shows that this replica was a
 // member.  `checkpoint`: the server's state; nullptr: at the log's beginning.  `acceptor_only`:
 // there is no server, and the store need not reach back to the checkpoint, which may contain the

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "consensus/store/recovery.h"
 #include "consensus/store/tail_format.h"
 #include "dmt/base/crc.h"
 
@@ -41,13 +42,10 @@ Outcome TailWriter::begin(Store& store) {
   if (begin_.last.index < s.first.last.index) {
     return Error{Code::kGone, 0, "the store begins after the checkpoint"};
   }
-  core::Cursor held = s.first;
-  if (begin_.last.index > s.first.last.index) {
-    const auto h = store.header(begin_.last.index);
-    if (!h) return h.error();
-    held = core::LogRing::after(h.value());
-  }
-  if (held != begin_) return Error{Code::kBadArgument, 0, "the checkpoint belongs to another log"};
+  const auto held = cursor_at(store, begin_.last.index);
+  if (!held) return held.error();
+  if (held.value() != begin_)
+    return Error{Code::kBadArgument, 0, "the checkpoint belongs to another log"};
   fd_ = ::open(path_.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
   if (fd_ < 0) return file_error("open the file for the log");
   return Done{};

@@ -53,16 +53,10 @@ std::unique_ptr<T> must(Result<std::unique_ptr<T>> opened) {
   return std::move(opened).value();
 }
 
-// Returns the options that all fabrics have in common.
-template <typename Options>
-Options options_of(const Settings& s, const std::string& directory, ReplicaId self) {
-  Options o;
-  o.directory = directory;
-  o.self = self;
-  o.replicas = s.replicas;
-  o.group = kGroup;
-  o.log_bytes = area_of(kAreas).offset;
-  return o;
+// What the options of all fabrics have in common.
+consensus::FabricOptions options_of(const Settings& s, const std::string& directory,
+                                    ReplicaId self) {
+  return {directory, self, s.replicas, kGroup, area_of(kAreas).offset};
 }
 
 std::unique_ptr<Fabric> open_tcp(const Settings& s, consensus::TcpOptions o) {
@@ -104,12 +98,12 @@ Area area_of(unsigned n) {
 std::unique_ptr<Fabric> open_fabric(const Settings& s, const std::string& directory,
                                     ReplicaId self) {
   if (s.fabric == "tcp") {
-    return open_tcp(s, options_of<consensus::TcpOptions>(s, directory, self));
+    return open_tcp(s, {options_of(s, directory, self)});
   }
   if (s.fabric == "verbs") {
-    return open_verbs(s, options_of<consensus::VerbsOptions>(s, directory, self));
+    return open_verbs(s, {options_of(s, directory, self)});
   }
-  return must(consensus::ShmFabric::open(options_of<consensus::ShmOptions>(s, directory, self)));
+  return must(consensus::ShmFabric::open({options_of(s, directory, self)}));
 }
 
 Board& board() {

@@ -116,8 +116,7 @@ void Group::step_client(unsigned number) {
   // Fast enough for all to reach their end after the last fault.
   const std::uint64_t most = cluster_.faults_over() ? 1'000'000 : client.pace_ns();
   const std::uint64_t pace = std::min(client.pace_ns(), most);
-  cluster_.world().after(random().between(pace / 4, pace * 7 / 4),
-                         [this, number] { step_client(number); });
+  cluster_.world().after(random().about(pace), [this, number] { step_client(number); });
 }
 
 // --- events of the log ---------------------------------------------------------------------------

@@ -61,15 +61,6 @@ void forget(NodeGroup& g, std::uint8_t id) {
   r.role = 0;
 }
 
-// Returns the leader, once all replicas have committed the leader's entries.
-std::uint8_t settled_leader(NodeGroup& g) {
-  const int leader = g.wait_for_leader(-1, kSoon);
-  REQUIRE(leader >= 0);
-  const std::uint64_t index = g.report(static_cast<std::uint8_t>(leader)).committed;
-  for (std::uint8_t i = 0; i < g.replicas(); ++i) REQUIRE(g.wait_committed(i, index, kSoon));
-  return static_cast<std::uint8_t>(leader);
-}
-
 void kill_all(NodeGroup& g) {
   for (std::uint8_t i = 0; i < g.replicas(); ++i) g.process(i).stop();  // at one moment
   for (std::uint8_t i = 0; i < g.replicas(); ++i) g.process(i).kill();
@@ -86,9 +77,7 @@ TEST_CASE("driver disk: no committed entry is lost when all processes and memory
   NodeGroup g(3, fabric, disk.path());
   g.set_traffic(true);
   for (int round = 0; round < 4; ++round) {
-    const int leader = g.wait_for_leader(-1, kSoon);
-    REQUIRE(leader >= 0);
-    const auto id = static_cast<std::uint8_t>(leader);
+    const std::uint8_t id = g.leader();
     REQUIRE(g.wait_committed(id, g.report(id).committed + 150, kSoon));
     kill_all(g);
     std::vector<History> before;
@@ -120,9 +109,7 @@ TEST_CASE("driver disk: a replica that lost only its memory votes again",
   NodeGroup g(3, FabricKind::kShm, disk.path());
   g.set_traffic(true);
   for (std::uint8_t id = 0; id < 3; ++id) {
-    const int leader = g.wait_for_leader(-1, kSoon);
-    REQUIRE(leader >= 0);
-    REQUIRE(g.wait_committed(static_cast<std::uint8_t>(leader), 200U * (id + 1), kSoon));
+    REQUIRE(g.wait_committed(g.leader(), 200U * (id + 1), kSoon));
     for (std::uint8_t i = 0; i < 3; ++i) REQUIRE(g.wait_committed(i, 100, kSoon));
     g.process(id).kill();
     g.lose_memory(id);
@@ -145,13 +132,11 @@ TEST_CASE("driver disk: a replica with a damaged store does not vote, and does n
   Disk disk;
   NodeGroup g(3, FabricKind::kShm, disk.path());
   g.set_traffic(true);
-  const int found = g.wait_for_leader(-1, kSoon);
-  REQUIRE(found >= 0);
-  const auto leader = static_cast<std::uint8_t>(found);
+  const std::uint8_t leader = g.leader();
   const auto victim = static_cast<std::uint8_t>((leader + 1) % 3);
   REQUIRE(g.wait_committed(victim, 300, kSoon));
   g.stop_traffic();  // so that the store's entries were reported
-  const std::uint64_t last = g.report(settled_leader(g)).last;
+  const std::uint64_t last = g.report(g.settled_leader()).last;
   REQUIRE(until([&] { return let_pass_us(200), g.report(victim).durable >= last; }, kSoon));
   g.process(victim).kill();
   g.set_traffic(true);
@@ -188,9 +173,7 @@ TEST_CASE("driver disk: a follower that was away for many laps of the ring catch
   g.set_traffic(true);
   enum { kPause, kMemoryGone, kAllGone };
   for (const int gone : {kPause, kMemoryGone, kAllGone}) {
-    const int found = g.wait_for_leader(-1, kSoon);
-    REQUIRE(found >= 0);
-    const auto leader = static_cast<std::uint8_t>(found);
+    const std::uint8_t leader = g.leader();
     const auto victim = static_cast<std::uint8_t>((leader + 1) % 3);
     REQUIRE(g.wait_committed(victim, g.report(victim).committed + 100, kSoon));
     const std::uint64_t before = g.report(victim).committed;
@@ -263,7 +246,7 @@ TEST_CASE("driver disk: a replica whose disk is full waits for room, the group c
   REQUIRE(g.wait_committed(victim, 100, kSoon));
   small.fill();
   REQUIRE(until([&] { return let_pass_us(200), g.report(victim).no_room > 0; }, kSoon));
-  const auto leader = static_cast<std::uint8_t>(g.wait_for_leader(-1, kSoon));
+  const std::uint8_t leader = g.leader();
   const std::uint64_t durable = g.report(victim).durable;
   CHECK(g.wait_committed(leader, g.report(leader).committed + 300, kSoon));
   CHECK(g.report(victim).durable == durable);
@@ -282,10 +265,8 @@ TEST_CASE("driver disk: if all disks are full, inputs wait and no committed entr
   if (!small.mounted()) return;
   NodeGroup g(3, FabricKind::kShm, disk.path());
   g.set_traffic(true);
-  const int leader = g.wait_for_leader(-1, kSoon);
-  REQUIRE(leader >= 0);
   for (int round = 0; round < 3; ++round) {
-    const auto id = static_cast<std::uint8_t>(g.wait_for_leader(-1, kSoon));
+    const std::uint8_t id = g.leader();
     REQUIRE(g.wait_committed(id, g.report(id).committed + 100, kSoon));
     small.fill();
     REQUIRE(until(
@@ -306,7 +287,7 @@ TEST_CASE("driver disk: if all disks are full, inputs wait and no committed entr
     } else {
       small.make_room();
     }
-    const auto next = static_cast<std::uint8_t>(g.wait_for_leader(-1, kSoon));
+    const std::uint8_t next = g.leader();
     CHECK(g.wait_committed(next, stopped + 100, kSoon));
     for (std::uint8_t i = 0; i < 3; ++i) CHECK(g.report(i).fatal == 0);
   }

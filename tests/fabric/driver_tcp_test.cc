@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 
 #include "consensus/consensus.h"
@@ -20,19 +19,9 @@ constexpr auto kTcp = consensus::FabricKind::kTcp;
 
 double ms(std::uint64_t ns) { return static_cast<double>(ns) / 1e6; }
 
-std::uint8_t settled_leader(NodeGroup& g) {
-  const int leader = g.wait_for_leader(-1, kSoon);
-  REQUIRE(leader >= 0);
-  const std::uint64_t index = g.report(static_cast<std::uint8_t>(leader)).committed;
-  for (std::uint8_t i = 0; i < g.replicas(); ++i) REQUIRE(g.wait_committed(i, index, kSoon));
-  return static_cast<std::uint8_t>(leader);
-}
-
 // Waits for a leader other than `old`, which was disturbed at `at`.
 std::uint8_t next_leader(NodeGroup& g, std::uint8_t old, const char* what, std::uint64_t at) {
-  const int leader = g.wait_for_leader(old, kSoon);
-  REQUIRE(leader >= 0);
-  const auto now = static_cast<std::uint8_t>(leader);
+  const std::uint8_t now = g.leader(old);
   const std::uint64_t since = std::max(at, g.report(now).leader_since_ns.load());
   REQUIRE(g.wait_committed(now, g.report(now).committed + 1, kSoon));
   std::printf("  tcp: %s leader r%d: r%d leads after %.2f ms\n", what, old, now, ms(since - at));
@@ -46,7 +35,7 @@ TEST_CASE("driver on tcp: a killed leader is replaced and follows after a restar
   NodeGroup g(3, kTcp);
   g.set_traffic(true);
   for (int round = 0; round < 3; ++round) {
-    const std::uint8_t old = settled_leader(g);
+    const std::uint8_t old = g.settled_leader();
     REQUIRE(g.wait_committed(old, g.report(old).committed + 200, kSoon));
     const std::uint64_t at = monotonic_ns();
     g.process(old).kill();
@@ -57,7 +46,7 @@ TEST_CASE("driver on tcp: a killed leader is replaced and follows after a restar
     REQUIRE(g.wait_committed(old, g.report(now).committed, kSoon));
   }
   g.set_traffic(false);
-  settled_leader(g);
+  g.settled_leader();
   g.check_histories();
 }
 
@@ -66,7 +55,7 @@ TEST_CASE("driver on tcp: a follower that was killed or stopped catches up",
   NodeGroup g(3, kTcp);
   g.set_traffic(true);
   for (int round = 0; round < 2; ++round) {
-    const std::uint8_t leader = settled_leader(g);
+    const std::uint8_t leader = g.settled_leader();
     const auto follower = static_cast<std::uint8_t>((leader + 1) % 3);
     if (round == 0) {
       g.process(follower).kill();
@@ -82,7 +71,7 @@ TEST_CASE("driver on tcp: a follower that was killed or stopped catches up",
     REQUIRE(g.wait_committed(follower, g.report(leader).committed, kSoon));
   }
   g.set_traffic(false);
-  settled_leader(g);
+  g.settled_leader();
   g.check_histories();
 }
 
@@ -91,7 +80,7 @@ TEST_CASE("driver on tcp: a leader that is cut off is replaced, and follows afte
   NodeGroup g(3, kTcp);
   g.set_traffic(true);
   for (int round = 0; round < 2; ++round) {
-    const std::uint8_t old = settled_leader(g);
+    const std::uint8_t old = g.settled_leader();
     REQUIRE(g.wait_committed(old, g.report(old).committed + 100, kSoon));
     const std::uint64_t at = monotonic_ns();
     g.cut(old);
@@ -104,16 +93,14 @@ TEST_CASE("driver on tcp: a leader that is cut off is replaced, and follows afte
     REQUIRE(g.wait_committed(old, g.report(now).committed, kSoon));
   }
   g.set_traffic(false);
-  settled_leader(g);
+  g.settled_leader();
   g.check_histories();
 }
 
 TEST_CASE("driver on tcp: histories agree after random kills, stops and cuts",
           "[driver][processes]") {
   // REPLAY  CRANE_SEED=<seed> repeats the choices, not the moments at which the kernel acts.
-  const char* const given = std::getenv("CRANE_SEED");
-  const std::uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  const std::uint64_t seed = given_seed();
   INFO("CRANE_SEED=" << seed);
   std::mt19937_64 random(seed);
   NodeGroup g(3, kTcp);

@@ -41,15 +41,6 @@ std::uint64_t cpu_ns_of(pid_t pid) {
   return ns;
 }
 
-// Returns the leader, once all replicas have committed the leader's entries.
-std::uint8_t settled_leader(NodeGroup& g) {
-  const int leader = g.wait_for_leader(-1, kSoon);
-  REQUIRE(leader >= 0);
-  const std::uint64_t index = g.report(static_cast<std::uint8_t>(leader)).committed;
-  for (std::uint8_t i = 0; i < g.replicas(); ++i) REQUIRE(g.wait_committed(i, index, kSoon));
-  return static_cast<std::uint8_t>(leader);
-}
-
 }  // namespace
 
 TEST_CASE("driver: a killed leader is replaced and becomes a follower after a restart",
@@ -57,13 +48,11 @@ TEST_CASE("driver: a killed leader is replaced and becomes a follower after a re
   NodeGroup g(3);
   g.set_traffic(true);
   for (int round = 0; round < 3; ++round) {
-    const std::uint8_t old = settled_leader(g);
+    const std::uint8_t old = g.settled_leader();
     REQUIRE(g.wait_committed(old, g.report(old).committed + 200, kSoon));
     const std::uint64_t at = monotonic_ns();
     g.process(old).kill();
-    const int leader = g.wait_for_leader(old, kSoon);
-    REQUIRE(leader >= 0);
-    const auto now = static_cast<std::uint8_t>(leader);
+    const std::uint8_t now = g.leader(old);
     std::printf("  killed leader r%d: r%d leads after %.2f ms\n", old, now,
                 ms(g.report(now).leader_since_ns - at));
     g.report(old).role = 0;
@@ -72,7 +61,7 @@ TEST_CASE("driver: a killed leader is replaced and becomes a follower after a re
     REQUIRE(g.wait_committed(old, g.report(now).committed, kSoon));
   }
   g.set_traffic(false);
-  settled_leader(g);
+  g.settled_leader();
   g.check_histories();
 }
 
@@ -82,7 +71,7 @@ TEST_CASE("driver: a stopped leader is replaced, and steps down when it is conti
   for (int round = 0; round < 4; ++round) {
     const bool traffic = round % 2 == 0;
     g.set_traffic(traffic);
-    const std::uint8_t old = settled_leader(g);
+    const std::uint8_t old = g.settled_leader();
     if (traffic) {
       REQUIRE(g.wait_committed(old, g.report(old).committed + 200, kSoon));
     } else {
@@ -90,9 +79,7 @@ TEST_CASE("driver: a stopped leader is replaced, and steps down when it is conti
     }
     const std::uint64_t at = monotonic_ns();
     g.process(old).stop();
-    const int leader = g.wait_for_leader(old, kSoon);
-    REQUIRE(leader >= 0);
-    const auto now = static_cast<std::uint8_t>(leader);
+    const std::uint8_t now = g.leader(old);
     std::printf("  stopped leader r%d (%s): r%d leads after %.2f ms\n", old,
                 traffic ? "traffic" : "idle", now, ms(g.report(now).leader_since_ns - at));
     g.set_traffic(true);
@@ -102,7 +89,7 @@ TEST_CASE("driver: a stopped leader is replaced, and steps down when it is conti
     CHECK(g.report(old).role != static_cast<std::uint32_t>(consensus::Role::kLeader));
   }
   g.set_traffic(false);
-  settled_leader(g);
+  g.settled_leader();
   g.check_histories();
 }
 
@@ -110,18 +97,14 @@ TEST_CASE("driver: five replicas outlive two, and commit nothing with three gone
           "[driver][processes]") {
   NodeGroup g(5);
   g.set_traffic(true);
-  const std::uint8_t first = settled_leader(g);
+  const std::uint8_t first = g.settled_leader();
   g.process(first).kill();
   g.report(first).role = 0;
-  const int second = g.wait_for_leader(first, kSoon);
-  REQUIRE(second >= 0);
-  const auto old = static_cast<std::uint8_t>(second);
+  const std::uint8_t old = g.leader(first);
   REQUIRE(g.wait_committed(old, g.report(old).committed + 100, kSoon));
   g.process(old).kill();
   g.report(old).role = 0;
-  const int third = g.wait_for_leader(old, kSoon);
-  REQUIRE(third >= 0);
-  const auto last = static_cast<std::uint8_t>(third);
+  const std::uint8_t last = g.leader(old);
   REQUIRE(g.wait_committed(last, g.report(last).committed + 100, kSoon));
   std::uint8_t other = 0;
   while (other == first || other == old || other == last) ++other;
@@ -131,9 +114,7 @@ TEST_CASE("driver: five replicas outlive two, and commit nothing with three gone
   let_pass_us(300'000);  // to check that nothing happens, there is no event to wait for
   CHECK(g.report(last).committed <= stuck + 1);
   g.start(first);
-  const int again = g.wait_for_leader(-1, kSoon);
-  REQUIRE(again >= 0);
-  CHECK(g.wait_committed(static_cast<std::uint8_t>(again), stuck + 100, kSoon));
+  CHECK(g.wait_committed(g.leader(), stuck + 100, kSoon));
   g.check_histories();
 }
 
@@ -142,7 +123,7 @@ TEST_CASE("driver: a replica that lost its memory recovers and counts again",
   const auto kind = GENERATE(consensus::FabricKind::kShm, consensus::FabricKind::kTcp);
   NodeGroup g(3, kind, "", 3, kLongRing);
   g.set_traffic(true);
-  const std::uint8_t leader = settled_leader(g);
+  const std::uint8_t leader = g.settled_leader();
   const std::uint8_t lost = leader == 0 ? 1 : 0;
   const auto other = static_cast<std::uint8_t>(3 - leader - lost);
   g.process(lost).kill();
@@ -153,9 +134,7 @@ TEST_CASE("driver: a replica that lost its memory recovers and counts again",
   CHECK(until([&] { return let_pass_us(200), g.report(lost).voters == 3; }, kSoon));
   CHECK(g.report(lost).fatal == 0);
   g.process(other).kill();  // from now on every commit needs the replica's help
-  const int now = g.wait_for_leader(other, kSoon);
-  REQUIRE(now >= 0);
-  const auto by = static_cast<std::uint8_t>(now);
+  const std::uint8_t by = g.leader(other);
   REQUIRE(g.wait_committed(by, g.report(by).committed + 200, kSoon));
   g.set_traffic(false);
   g.check_histories();
@@ -176,16 +155,12 @@ TEST_CASE("driver: three replicas grow to five under load, which outlive two",
     REQUIRE(until([&] { return let_pass_us(200), votes_as_follower(g, id); }, kSoon));
   }
   CHECK(until([&] { return let_pass_us(200), g.report(4).voters == 5; }, kSoon));
-  const int leader = g.wait_for_leader(-1, kSoon);
-  REQUIRE(leader >= 0);
-  const auto old = static_cast<std::uint8_t>(leader);
+  const std::uint8_t old = g.leader();
   const std::uint8_t second = old == 1 ? 2 : 1;
   g.process(old).kill();
   g.process(second).kill();
   g.report(old).role = g.report(second).role = kNoRole;
-  const int next = g.wait_for_leader(old, kSoon);
-  REQUIRE(next >= 0);
-  const auto now = static_cast<std::uint8_t>(next);
+  const std::uint8_t now = g.leader(old);
   REQUIRE(g.wait_committed(now, g.report(now).committed + 200, kSoon));
   g.set_traffic(false);
   g.check_histories();
@@ -196,7 +171,7 @@ TEST_CASE("driver: leadership is transferred, and a removed leader hands over, u
   const auto kind = GENERATE(consensus::FabricKind::kShm, consensus::FabricKind::kTcp);
   NodeGroup g(3, kind, "", 3, kLongRing);
   g.set_traffic(true);
-  const std::uint8_t first = settled_leader(g);
+  const std::uint8_t first = g.settled_leader();
   const auto second = static_cast<std::uint8_t>((first + 1) % 3);
   int leader = -1;
   for (int i = 0; i < 20 && leader < 0; ++i) {  // a busy machine may make a hand-over fail
@@ -211,9 +186,7 @@ TEST_CASE("driver: leadership is transferred, and a removed leader hands over, u
   CHECK(until([&] { return let_pass_us(200), g.report(old).fatal == 1; }, kSoon));
   g.process(old).kill();
   g.report(old).role = kNoRole;
-  const int next = g.wait_for_leader(old, kSoon);
-  REQUIRE(next >= 0);
-  const auto now = static_cast<std::uint8_t>(next);
+  const std::uint8_t now = g.leader(old);
   REQUIRE(g.wait_committed(now, g.report(now).committed + 200, kSoon));
   CHECK(until([&] { return let_pass_us(200), g.report(now).voters == 2; }, kSoon));
   g.set_traffic(false);
@@ -223,9 +196,7 @@ TEST_CASE("driver: leadership is transferred, and a removed leader hands over, u
 TEST_CASE("driver: histories agree after random kills, stops, continues and restarts",
           "[driver][processes]") {
   // REPLAY  CRANE_SEED=<seed> repeats the choices, not the moments at which the kernel acts.
-  const char* const given = std::getenv("CRANE_SEED");
-  const std::uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  const std::uint64_t seed = given_seed();
   const char* const rounds_given = std::getenv("CRANE_ROUNDS");
   const int rounds = rounds_given != nullptr ? std::atoi(rounds_given) : 40;
   INFO("CRANE_SEED=" << seed);
@@ -282,9 +253,9 @@ TEST_CASE("driver: a group of one commits alone", "[driver][processes]") {
 TEST_CASE("driver: an idle group costs next to no processor time and keeps its leader",
           "[driver][processes][idle]") {
   NodeGroup g(3);
-  settled_leader(g);
+  g.settled_leader();
   let_pass_us(1'000'000);  // longer than the time in which traffic counts as flowing
-  const std::uint8_t leader = settled_leader(g);
+  const std::uint8_t leader = g.settled_leader();
   const std::uint64_t view = g.report(leader).view;
   std::uint64_t cpu = 0;
   for (std::uint8_t i = 0; i < 3; ++i) cpu -= cpu_ns_of(g.process(i).pid());
@@ -301,7 +272,7 @@ TEST_CASE("driver: an idle group costs next to no processor time and keeps its l
 // Hidden (run it by its tag): the result depends on the loaded machine; it is printed.
 TEST_CASE("driver: a busy machine rarely makes a leader lose its role", "[.load][processes]") {
   NodeGroup g(3);
-  settled_leader(g);
+  g.settled_leader();
   std::vector<std::unique_ptr<Child>> burners;
   for (int i = 0; i < 6; ++i) {
     burners.push_back(std::make_unique<Child>([] {
@@ -311,14 +282,14 @@ TEST_CASE("driver: a busy machine rarely makes a leader lose its role", "[.load]
   }
   for (const bool traffic : {false, true}) {
     g.set_traffic(traffic);
-    const std::uint64_t before = view_counter(View{g.report(settled_leader(g)).view.load()});
+    const std::uint64_t before = view_counter(View{g.report(g.settled_leader()).view.load()});
     for (int second = 0; second < 10; ++second) let_pass_us(1'000'000);
-    const std::uint64_t after = view_counter(View{g.report(settled_leader(g)).view.load()});
+    const std::uint64_t after = view_counter(View{g.report(g.settled_leader()).view.load()});
     std::printf("  %s, six busy loops: %lu view changes in 10 s\n", traffic ? "traffic" : "idle",
                 after - before);
   }
   g.set_traffic(false);
-  settled_leader(g);
+  g.settled_leader();
   g.check_histories();
 }
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <sstream>
 #include <thread>
 
@@ -75,6 +76,11 @@ bool until(const std::function<bool()>& condition, int timeout_ms) {
     std::this_thread::yield();
   }
   return true;
+}
+
+std::uint64_t given_seed() {
+  const char* const given = std::getenv("CRANE_SEED");
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
 }
 
 void let_pass_us(std::uint64_t us) {

@@ -45,6 +45,9 @@ std::vector<std::byte> bytes_of(const std::string& text);
 std::string text_of(std::span<const std::byte> bytes);
 bool until(const std::function<bool()>& condition, int timeout_ms = 10'000);
 
+// CRANE_SEED, which repeats a run's choices, or a random number.
+std::uint64_t given_seed();
+
 // Lets time pass in which something continues, or must not happen; never waits for a condition.
 void let_pass_us(std::uint64_t us);
 

@@ -25,6 +25,7 @@ constexpr std::uint8_t kInput = 1;
 constexpr std::uint64_t kInputsPerMs = 5;
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr int kAskAgainMs = 100;
+constexpr int kSoonMs = 30'000;  // generous: the machine may be busy
 
 std::uint8_t role_in(const consensus::GroupStatus& status, std::uint8_t id) {
   const auto found = std::find_if(status.members.begin(), status.members.end(),
@@ -269,6 +270,19 @@ int NodeGroup::wait_for_leader(int not_this, int timeout_ms) {
       timeout_ms);
   if (found < 0) UNSCOPED_INFO(describe());
   return found;
+}
+
+std::uint8_t NodeGroup::leader(int not_this) {
+  const int found = wait_for_leader(not_this, kSoonMs);
+  REQUIRE(found >= 0);
+  return static_cast<std::uint8_t>(found);
+}
+
+std::uint8_t NodeGroup::settled_leader() {
+  const std::uint8_t leads = leader();
+  const std::uint64_t index = report(leads).committed;
+  for (std::uint8_t i = 0; i < replicas_; ++i) REQUIRE(wait_committed(i, index, kSoonMs));
+  return leads;
 }
 
 void NodeGroup::stop_traffic() {

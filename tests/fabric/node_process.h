@@ -89,6 +89,10 @@ class NodeGroup {
   // Returns the leader with the highest view, other than `not_this`.  If there is none within
   // timeout_ms, returns -1 and adds every replica's state to the messages of a failed assertion.
   int wait_for_leader(int not_this, int timeout_ms);
+  // As wait_for_leader(), with a generous timeout; REQUIREs a leader.
+  std::uint8_t leader(int not_this = -1);
+  // Returns the leader, once all replicas have committed the leader's entries.
+  std::uint8_t settled_leader();
   // Waits until replica `id` has committed `index`.
   bool wait_committed(std::uint8_t id, std::uint64_t index, int timeout_ms);
   // Sends the command to the current leader until one accepts it.  A change of members must also be

@@ -3,10 +3,7 @@
 // A group over tcp on the loopback device, for the tests that run on every kind of fabric.
 //
 // Those tests assume one-sided memory: a write completes even if its owner does not poll.  With tcp
-// the owner's process takes part, so this group wraps each fabric.  A fabric that polls also polls
-// the other fabrics of this process for their owners, until its own operations are complete and the
-// requests sent to it have arrived.  The events of the other fabrics are kept for their owners.
-// Other processes of the group must poll their own fabrics.
+// the owner's process takes part, so this group wraps each fabric (keeping_fabric.h).
 //
 // Threads: none.
 
@@ -18,6 +15,7 @@
 #include "consensus/consensus.h"
 #include "consensus/fabric/tcp.h"
 #include "tests/fabric/harness.h"
+#include "tests/fabric/keeping_fabric.h"
 
 namespace crane::test {
 
@@ -36,9 +34,6 @@ class ReservedPorts {
 };
 
 consensus::GroupSecret test_secret(std::uint8_t fill = 0x5a);
-
-class PumpedFabric;
-using Members = std::vector<PumpedFabric*>;
 
 class TcpGroup {
  public:
@@ -62,6 +57,7 @@ class TcpGroup {
  private:
   TemporaryDirectory directory_;
   ReservedPorts ports_{kReplicasMax};
+  using Members = KeepingFabric<consensus::TcpFabric>::Members;
   std::shared_ptr<Members> members_ = std::make_shared<Members>();
 };
 

@@ -17,7 +17,6 @@
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <random>
 #include <string>
 
 #include "consensus/fabric/verbs_links.h"
@@ -64,9 +63,8 @@ FenceReport run(const consensus::verbs::Device& device, const FenceProbe& probe)
 TEST_CASE("F2: a write lands late past access flags, and none past the other fences", "[fence]") {
   auto device = consensus::verbs::Device::open("", verbs_endpoints(1, 1)[0].address);
   REQUIRE(device.ok());
-  const char* const given = std::getenv("CRANE_SEED");
   FenceProbe probe;
-  probe.seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  probe.seed = given_seed();
   INFO("CRANE_SEED=" << probe.seed);
   utsname system{};
   ::uname(&system);

@@ -2,9 +2,8 @@
 #pragma once
 // A group over RDMA for the tests that run on every kind of fabric.
 //
-// Reads, writes and cells need only the caller's processor; connections need the peer's, too. If
-// several replicas are objects of one test thread, a replica that waits also polls the others, and
-// keeps their events for them.
+// Reads, writes and cells need only the caller's processor; connections need the peer's, too
+// (keeping_fabric.h).
 //
 // Threads: none.
 
@@ -14,11 +13,9 @@
 #include <vector>
 
 #include "consensus/fabric/verbs.h"
-#include "tests/fabric/harness.h"
+#include "tests/fabric/keeping_fabric.h"
 
 namespace crane::test {
-
-class ServedFabric;
 
 class VerbsGroup {
  public:
@@ -46,7 +43,8 @@ class VerbsGroup {
   std::uint16_t port_;
   Fence fence_;
   HugePages pages_;
-  std::shared_ptr<std::vector<ServedFabric*>> members_;
+  using Members = KeepingFabric<consensus::VerbsFabric>::Members;
+  std::shared_ptr<Members> members_;
 };
 
 class VerbsResetGroup : public VerbsGroup {

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "consensus/core/replica.h"
-#include "tests/unit/consensus/core_harness.h"
+#include "tests/unit/consensus/led_group.h"
 
 using namespace crane;
 using namespace crane::consensus::core;
@@ -17,9 +17,7 @@ constexpr std::uint64_t kMs = 1'000'000;
 struct DiskGroup : InstantGroup {
   DiskGroup() : InstantGroup(3) {
     config.durability = Durability::kDisk;
-    start_all();
-    run_for(200 * kMs);
-    REQUIRE(leader() == 0);
+    elect_first(*this);
     for (unsigned i = 0; i < 3; ++i) flush(i);
     run_for(20 * kMs);
   }

@@ -6,7 +6,7 @@
 //         overwritten.  CORE-C8: released entries are not kept again.
 #include <catch2/catch.hpp>
 
-#include "tests/unit/consensus/core_harness.h"
+#include "tests/unit/consensus/led_group.h"
 
 using namespace crane;
 using namespace crane::consensus::core;
@@ -18,8 +18,7 @@ constexpr std::uint64_t kMs = 1'000'000;
 struct KeepingGroup : InstantGroup {
   explicit KeepingGroup(bool keeps = true) : InstantGroup(3) {
     config.keeps_log = keeps;
-    start_all();
-    run_for(200 * kMs);
+    elect_first(*this);
     REQUIRE(leader() >= 0);
   }
   // How many entries the group accepted, up to `most`, until it refused one.

@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/unit/consensus/core_harness.h"
+#include "tests/unit/consensus/led_group.h"
 
 using namespace crane;
 using namespace crane::consensus::core;
@@ -35,9 +35,7 @@ struct Changing : InstantGroup {
       : InstantGroup(slots) {
     config.let_in_ns = let_in_ns;
     config.members = Members::first(members);
-    start_all();
-    run_for(200 * kMs);
-    REQUIRE(leader() == 0);
+    elect_first(*this);
   }
   void add_voter(unsigned by, unsigned id) {
     REQUIRE(change(by, Kind::kAdd, id).ok());
@@ -337,9 +335,7 @@ TEST_CASE("members: a long history is committed as it arrives, not at its end (C
   InstantGroup g(3);
   g.config.write_bytes_max = 1024;
   g.config.in_flight_bytes_max = 2048;
-  g.start_all();
-  g.run_for(200 * kMs);
-  REQUIRE(g.leader() == 0);
+  elect_first(g);
   for (int i = 0; i < 60; ++i) REQUIRE(g.propose(0, 500).ok());
   const auto hand_over = [&g](unsigned from,
                               unsigned to) {  // to a follower that START reaches last
@@ -385,9 +381,7 @@ TEST_CASE("members: a long history is committed as it arrives, not at its end (C
 TEST_CASE("members: a process ignores kProgress that was meant for the previous one (C3)",
           "[members]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
-  REQUIRE(g.leader() == 0);
+  elect_first(g);
   for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());  // the last entry's commit is not sent
   Message late{};
   late.type = MessageType::kProgress;
@@ -432,8 +426,7 @@ TEST_CASE("members: a restart knows the members even if their CONFIG left the ri
           "[members]") {
   InstantGroup g(4, 8192);
   g.config.members = Members::first(3);
-  g.start_all();
-  g.run_for(200 * kMs);
+  elect_first(g);
   REQUIRE(g.change(0, Kind::kRemove, 2).ok());
   g.run_for(100 * kMs);
   for (int i = 0; i < 100; ++i) {

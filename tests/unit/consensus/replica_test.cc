@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/unit/consensus/core_harness.h"
+#include "tests/unit/consensus/led_group.h"
 
 using namespace crane;
 using namespace crane::consensus::core;
@@ -17,9 +17,7 @@ constexpr std::uint64_t kMs = 1'000'000;
 
 TEST_CASE("consensus: a new group elects the smallest id and commits in one round", "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
-  REQUIRE(g.leader() == 0);
+  elect_first(g);
   const auto index = g.propose(0);
   REQUIRE(index.ok());
   CHECK(g.nodes[0].core->committed() == index.value());
@@ -36,9 +34,7 @@ TEST_CASE("consensus: a new group elects the smallest id and commits in one roun
 
 TEST_CASE("consensus: a replica whose server lags leaves the lead to another", "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
-  REQUIRE(g.leader() == 0);
+  elect_first(g);
   g.step(1, ServerLagging{80 * kMs});
   g.kill(0);
   g.run_for(30 * kMs);
@@ -47,8 +43,7 @@ TEST_CASE("consensus: a replica whose server lags leaves the lead to another", "
 
 TEST_CASE("consensus: the only remaining replica leads, however late", "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
+  elect_first(g);
   g.step(1, ServerLagging{80 * kMs});
   g.step(2, ServerLagging{80 * kMs});
   g.kill(0);
@@ -67,8 +62,7 @@ TEST_CASE("consensus: one replica alone is a group", "[R=1]") {
 
 TEST_CASE("consensus: only the leader takes proposals, and only the application's", "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
+  elect_first(g);
   CHECK(g.propose(1).error().code == Code::kNotLeader);
   CHECK(g.propose(0, 4096).error().code == Code::kBadArgument);
   Proposal p;
@@ -78,9 +72,7 @@ TEST_CASE("consensus: only the leader takes proposals, and only the application'
 
 TEST_CASE("consensus: a leader's death is handled within milliseconds, nothing is lost", "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
-  REQUIRE(g.leader() == 0);
+  elect_first(g);
   for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
   g.kill(0);
   g.run_for(20 * kMs);
@@ -92,8 +84,7 @@ TEST_CASE("consensus: a leader's death is handled within milliseconds, nothing i
 
 TEST_CASE("consensus: a silent leader is suspected by pull-score and replaced", "[R=3, cut]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
+  elect_first(g);
   REQUIRE(g.propose(0).ok());
   g.nodes[0].cut = true;
   g.run_for(400 * kMs);
@@ -115,8 +106,7 @@ TEST_CASE("consensus: a silent leader is suspected by pull-score and replaced", 
 TEST_CASE("consensus: an election's time is not counted from a suspicion that passed",
           "[R=3, cut]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
+  elect_first(g);
   g.nodes[1].cut = true;
   g.run_for(300 * kMs);
   g.nodes[1].cut = false;
@@ -131,9 +121,7 @@ TEST_CASE("consensus: an election's time is not counted from a suspicion that pa
 TEST_CASE("consensus: an election's time is not counted from the start of a process in its view",
           "[R=3, restart]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
-  REQUIRE(g.leader() == 0);
+  elect_first(g);
   REQUIRE(g.propose(0).ok());
   g.flush(0);
   // Its memory holds an entry of this view: no leader has to repair its log.
@@ -153,9 +141,7 @@ TEST_CASE("consensus: an election's time is not counted from the start of a proc
 TEST_CASE("consensus: a refused pre-vote is answered once the voter notices the loss, too",
           "[R=3, late notice]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
-  REQUIRE(g.leader() == 0);
+  elect_first(g);
   g.nodes[0].core.reset();
   g.step(1, PeerDown{ReplicaId{0}});
   g.step(1, Tick{});
@@ -169,8 +155,7 @@ TEST_CASE("consensus: a refused pre-vote is answered once the voter notices the 
 TEST_CASE("consensus: a leader that is observed to be stopped is replaced after a second look",
           "[R=3, pause]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
+  elect_first(g);
   const auto traffic = [&g](int rounds) {
     for (int i = 0; i < rounds; ++i) {
       REQUIRE(g.propose(0).ok());
@@ -193,8 +178,7 @@ TEST_CASE("consensus: a leader that is observed to be stopped is replaced after 
 
 TEST_CASE("consensus: a follower refuses others while its leader is alive (L1)", "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
+  elect_first(g);
   const View view = g.nodes[1].core->promised_view();
   Message m{};
   m.type = MessageType::kRequest;
@@ -216,9 +200,7 @@ TEST_CASE("consensus: a follower refuses others while its leader is alive (L1)",
 
 TEST_CASE("consensus: a leader that sees no majority's processes steps down (C8)", "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
-  REQUIRE(g.leader() == 0);
+  elect_first(g);
   g.nodes[1].core.reset();
   g.step(0, PeerDown{ReplicaId{1}});
   CHECK(g.leader() == 0);
@@ -236,9 +218,7 @@ TEST_CASE("consensus: a leader that sees no majority's processes steps down (C8)
 
 TEST_CASE("consensus: a leader that itself refuses to be replaced is believed", "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
-  REQUIRE(g.leader() == 0);
+  elect_first(g);
   // From now on only the leader's refusal reaches one follower.
   g.nodes[0].cut = g.nodes[2].cut = true;
   Replica& follower = *g.nodes[1].core;
@@ -263,9 +243,7 @@ TEST_CASE("consensus: a leader that itself refuses to be replaced is believed", 
 
 TEST_CASE("consensus: an abdicating leader hands over at once and stays out", "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
-  REQUIRE(g.leader() == 0);
+  elect_first(g);
   g.step(0, Abdicate{});
   g.settle();
   CHECK(g.leader() == 1);
@@ -277,8 +255,7 @@ TEST_CASE("consensus: an abdicating leader hands over at once and stays out", "[
 
 TEST_CASE("consensus: a replica that lost its memory neither votes nor leads (C5, U2)", "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
+  elect_first(g);
   REQUIRE(g.propose(0).ok());
   g.nodes[1].core.reset();
   g.lose_memory(1);
@@ -304,8 +281,7 @@ TEST_CASE("consensus: a learner that restarts on its new memory stays a learner 
 
 TEST_CASE("consensus: a restart on surviving memory is a pause (C5)", "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
+  elect_first(g);
   for (int i = 0; i < 3; ++i) REQUIRE(g.propose(0).ok());
   g.flush(0);
   const View promised = g.nodes[1].core->promised_view();
@@ -329,8 +305,7 @@ TEST_CASE("consensus: a restart on surviving memory is a pause (C5)", "[R=3]") {
 
 TEST_CASE("consensus: a full ring refuses proposals and drains (C4)", "[R=3, small ring]") {
   InstantGroup g(3, 8192);
-  g.start_all();
-  g.run_for(200 * kMs);
+  elect_first(g);
   g.nodes[1].cut = g.nodes[2].cut = true;
   int taken = 0;
   while (g.propose(0, 500).ok()) ++taken;
@@ -349,8 +324,7 @@ TEST_CASE("consensus: a full ring refuses proposals and drains (C4)", "[R=3, sma
 
 TEST_CASE("consensus: step is total, stale and senseless events change nothing (S3)", "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
+  elect_first(g);
   const Viewstamp last = g.nodes[0].core->last();
   for (unsigned i = 0; i < 3; ++i) {
     for (std::uint64_t t = 0; t < 2000; ++t) {
@@ -373,9 +347,7 @@ TEST_CASE(
     "consensus: heartbeats are frequent under traffic, rare with only a server's own timers (C6)",
     "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200 * kMs);
-  REQUIRE(g.leader() == 0);
+  elect_first(g);
   const auto beats_in_a_second = [&](std::uint64_t pause_ns) {
     const std::uint64_t before = g.nodes[0].cells[kStatusCell][kHeartbeat];
     for (std::uint64_t end = g.now_ns + 1000 * kMs; g.now_ns < end;) {
@@ -393,8 +365,7 @@ TEST_CASE(
 TEST_CASE("consensus: a connection under which only a commit index was written is closed (F5)",
           "[R=3]") {
   InstantGroup g(3);
-  g.start_all();
-  g.run_for(200'000'000);
+  elect_first(g);
   const int leader = g.leader();
   REQUIRE(leader == 0);
   REQUIRE(g.propose(0).ok());
