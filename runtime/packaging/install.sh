@@ -24,6 +24,7 @@ DOCUMENTS="README.md CHANGELOG.md LICENSE checkpoint/OPERATING.md eval/RESULTS.m
   runtime/launcher/GUARANTEES.md runtime/launcher/OPERATING.md runtime/launcher/README.md
   runtime/packaging/fleet/README.md eval/demo.svg eval/page.png
   runtime/setup/GROUP_FILE.md"
+ANSWERS=runtime/control/answers.md
 
 put() { # put MODE FILE PLACE
   [ -e "$2" ] || { echo "install: $2 is missing: build it first (make programs)" >&2; exit 1; }
@@ -54,8 +55,9 @@ put_all() {
   put 755 "$source/runtime/packaging/fleet/crane-entry" lib/crane/crane-entry
   put 755 "$source/runtime/packaging/fleet/ocf/crane" lib/ocf/resource.d/crane/crane
   for name in $FLEET; do put 644 "$source/runtime/packaging/fleet/$name" "share/crane/$name"; done
-  put 644 "$source/runtime/control/answers.schema.json" share/crane/answers.schema.json
+  put 644 "$built/pages/answers.schema.json" share/crane/answers.schema.json
   for name in $DOCUMENTS; do put 644 "$source/$name" "share/doc/crane/$name"; done
+  put 644 "$built/pages/answers.md" "share/doc/crane/$ANSWERS"
 }
 
 # Keeps folders that other packages use, and our folders if they contain other files.
@@ -71,7 +73,7 @@ take_all() {
   for name in $MONITORING; do rm -f "$root/share/crane/monitoring/$name"; done
   for name in $FLEET; do rm -f "$root/share/crane/$name"; done
   rm -f "$root/lib/ocf/resource.d/crane/crane" "$root/share/crane/answers.schema.json"
-  for name in $DOCUMENTS; do rm -f "$root/share/doc/crane/$name"; done
+  for name in $DOCUMENTS $ANSWERS; do rm -f "$root/share/doc/crane/$name"; done
   for folder in share/doc/crane share/crane lib/crane lib/ocf/resource.d/crane; do
     [ ! -d "$root/$folder" ] || find "$root/$folder" -depth -type d -empty -delete
   done
