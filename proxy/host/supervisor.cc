@@ -85,7 +85,7 @@ void Supervisor::watch_writing() {
 void Supervisor::receive() {
   owner_->woke();
   for (;;) {
-    Result<ControlMessage> message = channel_.receive();
+    auto message = channel_.receive();
     if (!message.ok()) return;
     if (message.value().text.empty()) {
       stop_watching();

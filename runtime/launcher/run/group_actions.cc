@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "checkpoint/kept.h"
-#include "runtime/launcher/channel.h"
+#include "runtime/control/channel.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/return_notice.h"
 #include "runtime/launcher/run/group.h"
@@ -63,7 +63,7 @@ Outcome Group::start_node(Replica& replica, const supervise::Plan& plan) {
   const std::string home = home_of(replica.number);
   const std::string file = home + "/config.json";
   if (auto p = write_file(file, configuration(replica.number, plan)); !p) return p;
-  auto channel = make_channel();
+  auto channel = control::make_channel();
   if (!channel) {
     return failure(Status::kSystem, "cannot start a node", channel.error().what,
                    strerror(channel.error().detail), "see the limits of this machine");

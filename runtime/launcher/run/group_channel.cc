@@ -8,7 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "runtime/launcher/channel.h"
+#include "runtime/control/channel.h"
 #include "runtime/launcher/run/group.h"
 
 namespace crane::launcher {
@@ -17,16 +17,12 @@ using Json = nlohmann::json;
 
 // Handles all messages that have arrived from the node.
 void Group::hear(Replica& replica) {
-  std::string json;
   while (replica.channel >= 0) {
-    int fd = -1;
-    const Got got = receive_message(replica.channel, json, fd);
-    if (got == Got::kMessage) {
-      fd >= 0 ? on_fd(replica, json, fd) : on_message(replica, json);
-      continue;
-    }
-    if (got == Got::kGone) close_channel(replica);
-    break;
+    const auto message = control::receive_message(replica.channel);
+    if (!message) return;
+    const auto& [json, fd] = message.value();
+    if (json.empty()) return close_channel(replica);
+    fd >= 0 ? on_fd(replica, json, fd) : on_message(replica, json);
   }
 }
 
