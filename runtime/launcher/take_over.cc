@@ -72,6 +72,10 @@ bool answers_well(int fd) {
 
 }  // namespace
 
+// to_json() and from_json(), which throws if a field is missing.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GroupRecord, words, environment, directory, build, log_id,
+                                   secret)
+
 GroupRecord new_record(const Options& options) {
   GroupRecord record;
   record.words = options.words;
@@ -87,26 +91,15 @@ GroupRecord new_record(const Options& options) {
 }
 
 Outcome write_record(const std::string& directory, const GroupRecord& record) {
-  const Json text{{"words", record.words},         {"environment", record.environment},
-                  {"directory", record.directory}, {"build", record.build},
-                  {"log_id", record.log_id},       {"secret", record.secret}};
   return write_file(file_of(directory),
-                    text.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+                    Json(record).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 std::optional<GroupRecord> read_record(const std::string& directory) {
   std::ifstream in(file_of(directory));
   if (!in) return {};
   try {
-    const Json text = Json::parse(in);
-    GroupRecord record;
-    text.at("words").get_to(record.words);
-    text.at("environment").get_to(record.environment);
-    text.at("directory").get_to(record.directory);
-    text.at("build").get_to(record.build);
-    text.at("log_id").get_to(record.log_id);
-    text.at("secret").get_to(record.secret);
-    return record;
+    return Json::parse(in).get<GroupRecord>();
   } catch (const Json::exception&) {
     return {};
   }
