@@ -4,9 +4,15 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-#include "runtime/setup/port.h"
+#include <charconv>
 
 namespace crane::setup {
+
+bool parse_port(const std::string& text, std::uint16_t& port) {
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, port);
+  return error == std::errc{} && at == end && port != 0;
+}
 
 bool parse_address(const std::string& text, VirtualAddress& address) {
   const std::size_t colon = text.rfind(':');

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/setup/port.h"
+#include "runtime/setup/address.h"
 
 namespace crane::setup {
 namespace {

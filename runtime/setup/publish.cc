@@ -8,7 +8,7 @@
 #include <array>
 
 #include "dmt/base/place.h"
-#include "runtime/setup/port.h"
+#include "runtime/setup/address.h"
 
 namespace crane::setup {
 namespace {
