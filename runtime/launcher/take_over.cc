@@ -160,8 +160,8 @@ int stop_supervised(const Options& options) {
   const std::string directory = directory_of(options.place());
   std::ifstream in(directory + "/state.json");
   const Json state = Json::parse(in, nullptr, false);
-  const std::uint64_t told = control::number_in(state, "pid");
-  const pid_t pid = told <= INT_MAX ? static_cast<pid_t>(told) : 0;
+  const std::uint64_t recorded = control::number_in(state, "pid");
+  const pid_t pid = recorded <= INT_MAX ? static_cast<pid_t>(recorded) : 0;
   if (!setup::is_held(directory) || pid <= 0) {
     say("no group " + options.name + " runs in " + fs::path(directory).parent_path().string());
     return 0;

@@ -75,9 +75,9 @@ void AgentSocket::answer(const std::function<nlohmann::json(const nlohmann::json
   if (got > 0) {
     text.resize(static_cast<std::size_t>(got));
     const control::Parsed request = control::parse(control::Channel::kAgent, text);
-    const std::string said = control::line_of(request.message ? reply(request.message->plain("do"))
-                                                              : control::refused(request.refusal));
-    (void)!send(asker, said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const std::string answer = control::line_of(
+        request.message ? reply(request.message->plain("do")) : control::refused(request.refusal));
+    (void)!send(asker, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
   close(asker);
 }

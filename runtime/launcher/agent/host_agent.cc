@@ -118,8 +118,8 @@ int end_agents(const std::string& dir, const std::string& name) {
 // runtime/supervise decides what to do with the host's replica; HostAgent carries it out.
 class HostAgent {
  public:
-  // A byte written to `lookout` releases the remote shell.
-  explicit HostAgent(int lookout) : lookout_(lookout) {}
+  // A byte written to `release_pipe` releases the remote shell.
+  explicit HostAgent(int release_pipe) : release_pipe_(release_pipe) {}
   int run();
 
  private:
@@ -160,7 +160,7 @@ class HostAgent {
   int replica_ = -1;
   Child node_;
   Lines commands_, lines_;
-  int lookout_, signals_ = -1;
+  int release_pipe_, signals_ = -1;
   bool connected_ = true, started_ = false, serves_ = false, done_ = false;
   std::int64_t ask_ms_ = 0;
   int status_ = 0;
@@ -280,7 +280,7 @@ void HostAgent::on_disconnect() {
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {0, 1, 2}) dup2(nothing, fd);
   close(nothing);
-  (void)!write(lookout_, "", 1);
+  (void)!write(release_pipe_, "", 1);
 }
 
 std::string HostAgent::replica_home() const {
@@ -315,8 +315,8 @@ void HostAgent::carry_out(const supervise::Leave& a) {
   const std::string home = replica_home();
   std::ifstream in(home + "/status.json");
   const Json state = Json::parse(in, nullptr, false);
-  const std::uint64_t told = control::number_in(state, "server_exit", control::kAny);
-  const int server_exit = told <= UINT8_MAX ? static_cast<int>(told) : -1;
+  const std::uint64_t reported = control::number_in(state, "server_exit", control::kAny);
+  const int server_exit = reported <= UINT8_MAX ? static_cast<int>(reported) : -1;
   const std::string server_end = control::text_in(state, "server_end");
   const bool failed = supervise::server_end_status(supervise::exit_reason_of(server_end),
                                                    std::max(server_exit, 0)) != 0;
@@ -351,7 +351,7 @@ Json HostAgent::answer(const Json& request) {
   };
   if (asked("do", "state") && supervisor_) {
     const auto& replica = supervisor_->replicas().front();
-    return {{"ok", true}, {"message", replica.in_vain}, {"node", replica.has_node()}};
+    return {{"ok", true}, {"message", replica.resume_failure}, {"node", replica.has_node()}};
   }
   if (!asked("do", "resume")) {
     return answer_of({"unknown", "this version of the agent does not know that request"});
@@ -390,7 +390,7 @@ void HostAgent::ask_node_state() {
   if (state.dump() == last_state_) return;
   last_state_ = state.dump();
   serves_ = state["server"].get<bool>() && !state["ports"].empty();
-  if (serves_) step(supervise::Said{replica_, supervise::Word::kServes});
+  if (serves_) step(supervise::Reported{replica_, supervise::Report::kServes});
   wire_.send(state);
 }
 
@@ -464,13 +464,13 @@ int HostAgent::run() {
 // AGENT-3: sshd keeps a connection until the process that it started has ended, even if all
 // descriptors are closed.
 int run_host_agent() {
-  int lookout[2] = {-1, -1};
-  const pid_t agent = pipe2(lookout, O_CLOEXEC) == 0 ? fork() : -1;
-  if (agent <= 0) return HostAgent(lookout[1]).run();
-  close(lookout[1]);
-  char let_go;
+  int release_pipe[2] = {-1, -1};
+  const pid_t agent = pipe2(release_pipe, O_CLOEXEC) == 0 ? fork() : -1;
+  if (agent <= 0) return HostAgent(release_pipe[1]).run();
+  close(release_pipe[1]);
+  char byte;
   ssize_t got;
-  while ((got = read(lookout[0], &let_go, 1)) < 0 && errno == EINTR) {
+  while ((got = read(release_pipe[0], &byte, 1)) < 0 && errno == EINTR) {
   }
   if (got > 0) return 0;
   int status = 0;

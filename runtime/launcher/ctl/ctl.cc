@@ -247,21 +247,21 @@ RequestResult request_of_leader(const Request& request, const std::string& group
     return {kNoLeader, "no leader: " + group + ": no replica leads; see crane-ctl status " + group,
             true};
   }
-  RequestResult told = ask_replica(request, group, summary["leader"].get<int>(), what);
-  if (told.status == static_cast<int>(Health::kDegraded)) told.status = kNoLeader;
-  return told;
+  RequestResult result = ask_replica(request, group, summary["leader"].get<int>(), what);
+  if (result.status == static_cast<int>(Health::kDegraded)) result.status = kNoLeader;
+  return result;
 }
 
 int ask_leader(const Request& request, const Json& what) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
-  const RequestResult told = request_of_leader(request, group, summary_of(request, group), what);
-  if (told.status == 0) {
-    print(told.message + "\n");
+  const RequestResult result = request_of_leader(request, group, summary_of(request, group), what);
+  if (result.status == 0) {
+    print(result.message + "\n");
   } else {
-    say(told.message);
+    say(result.message);
   }
-  return told.status;
+  return result.status;
 }
 
 int list_members(const Request& request) {

@@ -48,9 +48,9 @@ struct Contents {
 
 Outcome send_group(const std::string& home, const Contents& contents, TreeSink& sink) {
   const std::string file = home + "/" + kKnownGroupName;
-  if (auto told = checkpoint::walk(file, kKnownGroupName, sink); !told) return told;
-  auto told = checkpoint::walk(contents.source.listed.path, kCheckpoint, sink);
-  if (!told || contents.log.path().empty()) return told;
+  if (auto sent = checkpoint::walk(file, kKnownGroupName, sink); !sent) return sent;
+  auto sent = checkpoint::walk(contents.source.listed.path, kCheckpoint, sink);
+  if (!sent || contents.log.path().empty()) return sent;
   return checkpoint::walk(contents.log.path(), kLog, sink);
 }
 
@@ -59,8 +59,8 @@ Result<std::uint64_t> write_backup(const std::string& home, const Contents& cont
   auto fd = file.open();
   if (!fd) return fd.error();
   ArchiveWriter writer(std::move(fd).value(), file.shown());
-  if (auto told = writer.head(kBackupHead, text_of(about, kBackupHead)); !told) return told.error();
-  if (auto told = send_group(home, contents, writer); !told) return told.error();
+  if (auto sent = writer.head(kBackupHead, text_of(about, kBackupHead)); !sent) return sent.error();
+  if (auto sent = send_group(home, contents, writer); !sent) return sent.error();
   if (auto ended = writer.finish(!file.is_stdout()); !ended) return ended.error();
   if (auto named = file.name_it(); !named) return named.error();
   return writer.bytes();
@@ -218,7 +218,7 @@ Outcome make_base(const std::string& to, const Source& source) {
     names.push_back(one.substr(1));
   }
   NumberedTrees numbered(names, source.listed.path, out);
-  if (auto told = send_data(source, numbered); !told) return told.error();
+  if (auto sent = send_data(source, numbered); !sent) return sent.error();
   std::error_code ignored;
   auto made = checkpoint::make_base(directories, to + "/base", checkpoint::Before::kStays,
                                     checkpoint::Content::kMoved);
@@ -328,7 +328,7 @@ int back_up(const Request& request) {
   if (const int bad = take_contents(request, known, contents); bad != 0) return bad;
   About about = about_contents(contents, known, home);
   ContentDigest content;
-  if (auto told = send_group(home, contents, content); !told) return say_error(told.error());
+  if (auto sent = send_group(home, contents, content); !sent) return say_error(sent.error());
   about.digest = content.finish();
   NewFile file(request.file);
   const auto written = write_backup(home, contents, about, file);

@@ -73,13 +73,14 @@ int take_checkpoint(const Request& request, Taken& taken,
   if (!request.tier.empty()) what["tier"] = request.tier;
   const auto deadline = now_ms() + kOtherStepsMs;
   for (;; poll(nullptr, 0, kAskAgainMs)) {
-    const RequestResult told = request_of_leader(request, group, summary_of(request, group), what);
-    if (told.status != 0) {
-      say(told.message);
-      return told.status;
+    const RequestResult result =
+        request_of_leader(request, group, summary_of(request, group), what);
+    if (result.status != 0) {
+      say(result.message);
+      return result.status;
     }
-    progress(told.message);
-    taken = {control::replica_in(told.answer), control::number_in(told.answer, "index"), true};
+    progress(result.message);
+    taken = {control::replica_in(result.answer), control::number_in(result.answer, "index"), true};
     const Ended ended = wait_for_end(request, group, taken);
     if (ended.busy && now_ms() < deadline) {  // the group is taking a periodic checkpoint
       progress("replica " + std::to_string(taken.replica) +

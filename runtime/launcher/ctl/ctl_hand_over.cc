@@ -117,10 +117,10 @@ int await_this_build(const Request& request, const std::string& group, std::uint
                      int replicas) {
   const auto deadline = now_ms() + request.seconds * 1000 + kOtherStepsMs;
   Progress seen;
-  for (bool told = false; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
+  for (bool shown = false; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
     seen = look(request, group, entry);
-    if (seen.serves && !told) print("clients are let in\n");
-    told = told || seen.serves;
+    if (seen.serves && !shown) print("clients are let in\n");
+    shown = shown || seen.serves;
     if (seen.serves && seen.ours >= replicas) {
       print("upgraded: this build runs here: " + std::to_string(seen.ours) + " of " +
             std::to_string(replicas) + " replicas\n");

@@ -73,12 +73,12 @@ int transfer_lead(const Request& request) {
   const Json before = summary_of(request, group);
   Json what{{"do", "transfer"}};
   if (request.to >= 0) what["to"] = request.to;
-  const RequestResult told = request_of_leader(request, group, before, what);
-  if (told.status != 0) {
-    say(told.message);
-    return told.status;
+  const RequestResult result = request_of_leader(request, group, before, what);
+  if (result.status != 0) {
+    say(result.message);
+    return result.status;
   }
-  print(told.message + "\n");
+  print(result.message + "\n");
   if (request.no_wait) return 0;
   const Json now = wait_for_transfer(request, group, before, what);
   if (is_transferred(before, now, request.to)) {

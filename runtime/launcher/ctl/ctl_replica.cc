@@ -87,16 +87,16 @@ int refuse(const std::string& group, const std::string& why) {
 // Hands the lead over if this replica has it.
 int hand_over(const Request& request, const std::string& group, int replica) {
   const auto deadline = now_ms() + kPatienceMs;
-  for (ChangePrinter tell; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
+  for (ChangePrinter print_change; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
     if (!summary["leader"].is_number()) continue;
     if (summary["leader"] != replica) return 0;
-    const RequestResult told = request_of_leader(request, group, summary, {{"do", "transfer"}});
-    if (told.status != 0 && !told.busy) {
-      say(told.message);
-      return told.status;
+    const RequestResult result = request_of_leader(request, group, summary, {{"do", "transfer"}});
+    if (result.status != 0 && !result.busy) {
+      say(result.message);
+      return result.status;
     }
-    tell("the lead is handed over");
+    print_change("the lead is handed over");
   }
   return refuse(group, name_of(replica) + " still leads; see crane-ctl status " + group);
 }
@@ -117,7 +117,7 @@ int drain(const Request& request, const std::string& group, int replica, Starter
   const auto deadline = now_ms() + kPatienceMs;
   bool asked = false;
   pid_t node = 0;
-  for (ChangePrinter tell;; poll(nullptr, 0, kLookEveryMs)) {
+  for (ChangePrinter print_change;; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
     const Json row = row_of(summary, replica);
     const std::string state = text_in(row, "state");
@@ -138,15 +138,15 @@ int drain(const Request& request, const std::string& group, int replica, Starter
     if (asked) continue;
     if (const int bad = hand_over(request, group, replica); bad != 0) return bad;
     node = static_cast<pid_t>(number_in(row, "pid"));
-    const RequestResult told = ask_replica(request, group, replica, {{"do", "leave"}});
-    asked = told.status == 0;
+    const RequestResult result = ask_replica(request, group, replica, {{"do", "leave"}});
+    asked = result.status == 0;
     if (asked) {
-      tell(told.message);
-    } else if (told.busy) {
-      tell("waiting: " + told.message);
+      print_change(result.message);
+    } else if (result.busy) {
+      print_change("waiting: " + result.message);
     } else {
-      say(told.message);
-      return told.status;
+      say(result.message);
+      return result.status;
     }
   }
 }
@@ -178,7 +178,7 @@ int wait_until_back(const Request& request, const std::string& group, int replic
   std::uint64_t goal = number_in(summary_of(request, group), "commit");
   std::int64_t gone_ms = 0;
   int looks = 0;
-  for (ChangePrinter tell;; poll(nullptr, 0, kLookEveryMs)) {
+  for (ChangePrinter print_change;; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
     const Json row = row_of(summary, replica);
     if (text_in(row, "state") != "ok") {
@@ -195,8 +195,8 @@ int wait_until_back(const Request& request, const std::string& group, int replic
     const bool knows = alone ? looks >= kLooks : looks > 0;
     const bool there = knows && number_in(row, "applied") >= goal;
     if (!there || role != "voter") {
-      tell(there ? "waiting: it votes once its log has caught up"
-                 : "waiting: its server catches up");
+      print_change(there ? "waiting: it votes once its log has caught up"
+                         : "waiting: its server catches up");
       continue;
     }
     const std::uint64_t at = number_in(object_in(row, "checkpoint"), "restored_at");
@@ -221,9 +221,9 @@ RequestResult ask_to_start(const Request& request, const std::string& group, int
     case Starter::kCraneRun:
       if (!forgets && request.checkpoint.empty()) {
         // A replica that waits for its next attempt can start without a leader.
-        const RequestResult told =
+        const RequestResult result =
             ask_crane_run(request, group, {{"do", "resume"}, {"replica", replica}});
-        if (told.status == 0) return told;
+        if (result.status == 0) return result;
       }
       return request_of_leader(request, group, summary_of(request, group),
                                {{"do", "bring_back"},
@@ -244,16 +244,16 @@ int bring_back(const Request& request, const std::string& group, int replica, St
                bool forgets) {
   const auto deadline = now_ms() + kPatienceMs;
   for (;; poll(nullptr, 0, kLookEveryMs)) {
-    const RequestResult told = ask_to_start(request, group, replica, starter, forgets);
+    const RequestResult result = ask_to_start(request, group, replica, starter, forgets);
     // An earlier request may have succeeded although its answer came too late.
-    const bool begun = told.busy && state_of(request, group, replica) == "ok";
-    if (told.status == 0 || begun) {
-      print((begun ? name_of(replica) + " is started" : told.message) + "\n");
+    const bool begun = result.busy && state_of(request, group, replica) == "ok";
+    if (result.status == 0 || begun) {
+      print((begun ? name_of(replica) + " is started" : result.message) + "\n");
       return wait_until_back(request, group, replica, starter);
     }
-    if (told.busy && now_ms() < deadline) continue;
-    say(told.message);
-    return told.status;
+    if (result.busy && now_ms() < deadline) continue;
+    say(result.message);
+    return result.status;
   }
 }
 
@@ -373,7 +373,7 @@ int replace_member(const Request& request) {
   }
   bool leaving = false;
   std::uint64_t goal = 0;
-  for (ChangePrinter tell;; poll(nullptr, 0, kLookEveryMs)) {
+  for (ChangePrinter print_change;; poll(nullptr, 0, kLookEveryMs)) {
     const auto answers = ask_all(request, group);
     const Json summary = summarise(group, answers);
     const Json members = list_in(summary, "members");
@@ -383,7 +383,7 @@ int replace_member(const Request& request) {
         return 0;
       }
       if (members.empty())
-        tell("waiting: no node reports the members; see crane-ctl status " + group);
+        print_change("waiting: no node reports the members; see crane-ctl status " + group);
       continue;
     }
     if (role_of(summary, request.fresh) == "analysis") {
@@ -399,16 +399,16 @@ int replace_member(const Request& request) {
     }
     if (step == ReplaceStep::kAdd) keep_one(request, group);
     if (step == ReplaceStep::kPromote && goal == 0) goal = number_in(summary, "commit");
-    const RequestResult told = next_change(request, group, summary, step, goal);
-    leaving |= step == ReplaceStep::kRemove && told.status == 0;
-    if (told.status == 0) {
-      tell(told.message);
-    } else if (told.busy) {
-      tell("waiting: " + told.message +
-           (step == ReplaceStep::kPromote ? "; does its node run?" : ""));
+    const RequestResult result = next_change(request, group, summary, step, goal);
+    leaving |= step == ReplaceStep::kRemove && result.status == 0;
+    if (result.status == 0) {
+      print_change(result.message);
+    } else if (result.busy) {
+      print_change("waiting: " + result.message +
+                   (step == ReplaceStep::kPromote ? "; does its node run?" : ""));
     } else {
-      say(told.message + "; run the same command again to continue from here");
-      return told.status;
+      say(result.message + "; run the same command again to continue from here");
+      return result.status;
     }
   }
 }

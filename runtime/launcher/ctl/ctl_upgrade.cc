@@ -92,14 +92,14 @@ bool agreed(const Request& request, const std::string& group, const Running& now
 // Waits until the leader reports the result of the upgrade at this entry.
 int await_verdict(const Request& request, const std::string& group, std::uint64_t entry) {
   const auto deadline = now_ms() + request.seconds * 1000 + kOtherStepsMs;
-  std::string told;
+  std::string shown;
   for (; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
     for (const auto& [replica, answer] : ask_all(request, group)) {
       if (text_in(answer.status, "role") != "leader") continue;
       const Json upgrade = object_in(answer.status, "upgrade");
       if (number_in(upgrade, "entry") != entry) continue;
       const std::string state = text_in(upgrade, "state");
-      if (state == "trial" && told != state) print((told = state) + ": the new server starts\n");
+      if (state == "trial" && shown != state) print((shown = state) + ": the new server starts\n");
       if (state == "kept") {
         print(
             "upgraded: clients are let in.  The command that started the group still identifies "
@@ -138,16 +138,16 @@ int end_servers(const Request& request, const std::string& group, const Json& wh
   now.group = group;
   if (checkpoint_now(now) != 0) print(std::string("no checkpoint: ") + without_checkpoint + "\n");
   const auto deadline = now_ms() + kOtherStepsMs;
-  RequestResult told = request_of_leader(request, group, summary_of(request, group), what);
-  for (; told.busy && now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
-    told = request_of_leader(request, group, summary_of(request, group), what);
+  RequestResult result = request_of_leader(request, group, summary_of(request, group), what);
+  for (; result.busy && now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
+    result = request_of_leader(request, group, summary_of(request, group), what);
   }
-  if (told.status != 0) {
-    say(told.message);
-    return told.status;
+  if (result.status != 0) {
+    say(result.message);
+    return result.status;
   }
-  print(told.message + "\n");
-  entry = number_in(told.answer, "index");
+  print(result.message + "\n");
+  entry = number_in(result.answer, "index");
   return 0;
 }
 

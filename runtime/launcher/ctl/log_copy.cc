@@ -93,22 +93,22 @@ int LogCopy::ask(const Request& request, const Source& source, int replica, std:
                   {"position", m.cursor}, {"through", through},       {"file", getpid()}};
   std::uint64_t last = 0;
   for (std::int64_t moved_ns = monotonic_ns();; poll(nullptr, 0, kLookForMs)) {
-    const RequestResult told = ask_replica(request, source.group, replica, what);
-    why = told.message;
-    gone = told.error == "gone";
-    if (told.error == "full") return static_cast<int>(setup::Status::kDiskFull);
-    if (told.status != 0 && !told.busy) return told.status;
-    if (told.status == 0 && control::flag_in(told.answer, "done")) return 0;
-    const std::uint64_t now = control::number_in(told.answer, "last");
+    const RequestResult result = ask_replica(request, source.group, replica, what);
+    why = result.message;
+    gone = result.error == "gone";
+    if (result.error == "full") return static_cast<int>(setup::Status::kDiskFull);
+    if (result.status != 0 && !result.busy) return result.status;
+    if (result.status == 0 && control::flag_in(result.answer, "done")) return 0;
+    const std::uint64_t now = control::number_in(result.answer, "last");
     if (now > last) moved_ns = monotonic_ns();
     last = std::max(last, now);
     if (monotonic_ns() < moved_ns + kPatienceNs) continue;
-    if (told.status == 0) {
+    if (result.status == 0) {
       why = "no answer: " + source.group + ": replica " + std::to_string(replica) +
             " does not reach log index " + std::to_string(through) +
             ", which is committed; see its node.log";
     }
-    return told.status != 0 ? told.status : static_cast<int>(Health::kDegraded);
+    return result.status != 0 ? result.status : static_cast<int>(Health::kDegraded);
   }
 }
 

@@ -22,8 +22,8 @@ std::string agent_socket_of(const Request& request, const std::string& group, in
 Starter starter_of(const Request& request, const std::string& group, int replica) {
   const std::string state = request.home_of(group) + "/state.json";
   if (access(state.c_str(), F_OK) == 0) return Starter::kCraneRun;
-  const RequestResult told = ask_agent(request, group, replica, {{"do", "state"}});
-  return told.status == 0 || told.busy ? Starter::kAgent : Starter::kNone;
+  const RequestResult result = ask_agent(request, group, replica, {{"do", "state"}});
+  return result.status == 0 || result.busy ? Starter::kAgent : Starter::kNone;
 }
 
 bool is_here(const Request& request, const std::string& group, int replica) {

@@ -83,7 +83,7 @@ void complete_members(Json& members, const Json* leader, const std::map<int, Nod
 }
 
 // The group's state from all answers.
-struct Heard {
+struct Overview {
   std::uint64_t commit = 0, view = 0;
   std::uint64_t leader = kNoReplicaNumber;
   std::size_t replicas = 0;
@@ -91,21 +91,21 @@ struct Heard {
 };
 
 // Only followers and the leader itself know the leader; the answer of the newest view counts.
-Heard hear(const std::map<int, NodeAnswer>& answers) {
-  Heard heard;
-  if (!answers.empty()) heard.replicas = static_cast<std::size_t>(answers.rbegin()->first) + 1;
+Overview overview_of(const std::map<int, NodeAnswer>& answers) {
+  Overview overview;
+  if (!answers.empty()) overview.replicas = static_cast<std::size_t>(answers.rbegin()->first) + 1;
   for (const auto& [replica, answer] : answers) {
     if (answer.reply != Reply::kAnswer) continue;
-    heard.any = true;
-    heard.commit = std::max(heard.commit, number(answer.status, "commit"));
-    heard.replicas = std::max<std::size_t>(heard.replicas, number(answer.status, "replicas"));
+    overview.any = true;
+    overview.commit = std::max(overview.commit, number(answer.status, "commit"));
+    overview.replicas = std::max<std::size_t>(overview.replicas, number(answer.status, "replicas"));
     if (control::number_in(answer.status, "leader", kNoReplicaNumber) < kNoReplicaNumber &&
-        number(answer.status, "view") >= heard.view) {
-      heard.view = number(answer.status, "view");
-      heard.leader = number(answer.status, "leader");
+        number(answer.status, "view") >= overview.view) {
+      overview.view = number(answer.status, "view");
+      overview.leader = number(answer.status, "leader");
     }
   }
-  return heard;
+  return overview;
 }
 
 Json row_of(int replica, const std::map<int, NodeAnswer>& answers, const Json* witness,
@@ -153,20 +153,20 @@ void add_group(Json& summary, const std::map<int, NodeAnswer>& answers, const Js
 Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers,
                const std::string& unsupervised) {
   const Json* leader = leader_of(answers);
-  const Heard heard = hear(answers);
+  const Overview overview = overview_of(answers);
   Json summary{{"version", control::kVersion},
                {"group", group},
-               {"leader", heard.leader < kNoReplicaNumber ? Json(heard.leader) : Json()},
+               {"leader", overview.leader < kNoReplicaNumber ? Json(overview.leader) : Json()},
                {"not_serving", nullptr},
                {"replicas", Json::array()}};
-  add_group(summary, answers, leader, heard.view);
-  for (int i = 0; i < static_cast<int>(heard.replicas); ++i) {
-    Json row = row_of(i, answers, witness_of(answers), heard.commit);
+  add_group(summary, answers, leader, overview.view);
+  for (int i = 0; i < static_cast<int>(overview.replicas); ++i) {
+    Json row = row_of(i, answers, witness_of(answers), overview.commit);
     if (row["state"] == name(Reply::kAbsent) && was_removed(summary, i)) row["state"] = "no member";
     summary["replicas"].push_back(std::move(row));
   }
-  summary["view"] = heard.leader < kNoReplicaNumber ? Json(heard.view) : Json();
-  summary["commit"] = heard.any ? Json(heard.commit) : Json();
+  summary["view"] = overview.leader < kNoReplicaNumber ? Json(overview.view) : Json();
+  summary["commit"] = overview.any ? Json(overview.commit) : Json();
   if (!unsupervised.empty()) {
     summary["supervised"] = false;
     summary["unsupervised"] = unsupervised;

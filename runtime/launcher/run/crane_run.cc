@@ -201,7 +201,7 @@ int run_doctor(const DoctorOptions& o) {
   what.wanted.replicas = o.replicas;
   what.wanted.ring_mb = o.ring_mb;
   for (const std::uint16_t port : o.ports) what.ports.push_back({port, check_port(port), false});
-  return tell({kThisMachine, examine(what)}, o.output);
+  return print_report({kThisMachine, examine(what)}, o.output);
 }
 
 }  // namespace
