@@ -79,9 +79,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GroupRecord, words, environment, directory, b
 GroupRecord new_record(const Options& options) {
   GroupRecord record;
   record.words = options.words;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    record.environment.emplace_back(*variable);
-  }
+  record.environment = environment_of_process();
   std::error_code ignored;
   record.directory = fs::current_path(ignored).string();
   record.build = versions();
@@ -106,13 +104,6 @@ std::optional<GroupRecord> read_record(const std::string& directory) {
 }
 
 void remove_record(const std::string& directory) { (void)unlink(file_of(directory).c_str()); }
-
-std::string directory_of(const setup::GroupPlace& place) {
-  const std::string otherwise =
-      place.lasts ? setup::lasting_directory() : setup::default_directory();
-  const std::string base = place.dir.empty() ? otherwise : place.dir;
-  return fs::absolute(base).lexically_normal().string() + "/" + place.name;
-}
 
 std::string find_base(setup::GroupPlace place) {
   if (!place.dir.empty()) return place.dir;
@@ -201,17 +192,6 @@ Outcome compare(const GroupRecord& record, const Options& options, int living) {
                             : "run that command" + with +
                                   " to continue with them, or add --force-new-group, which gives "
                                   "them up");
-}
-
-void restore_environment(const GroupRecord& record) {
-  clearenv();
-  for (const auto& variable : record.environment) {
-    const auto equals = variable.find('=');
-    if (equals == std::string::npos || equals == 0) continue;
-    setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
-  }
-  std::error_code ignored;
-  fs::current_path(record.directory, ignored);
 }
 
 bool adopt_node(const std::string& home, Adopted& adopted) {

@@ -50,12 +50,11 @@ using setup::status_of;
 constexpr int kAskMs = 1000;               // limit for a node's answer
 constexpr int kAskEveryMs = 100;           // between requests until the node serves
 constexpr int kAskServingMs = 1000;        // between later requests
-constexpr int kLeftMs = 10'000;            // for processes that a killed node left behind
 constexpr int kFlushMs = 5'000;            // for the last messages to crane-run
 constexpr int kEndMs = 45'000;             // for another agent to end
 constexpr std::size_t kBacklog = 1 << 20;  // bytes kept for a crane-run that does not read
-// Messages to crane-run.  Never waits for crane-run: a stopped terminal must not stop a node.
 
+// Messages to crane-run.  Never waits for crane-run: a stopped terminal must not stop a node.
 class Wire {
  public:
   Wire() { fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK); }
@@ -295,16 +294,8 @@ void HostAgent::on_node_end(int status) {
   node_.out = node_.pid = -1;
   serves_ = false;
   last_state_.clear();
-  // Processes that the node left (container supervisors that clean up) are now children of this
-  // process: wait for them.
-  const auto deadline = now_ms() + kLeftMs;
-  while (now_ms() < deadline) {
-    checkpoint::end_orphans(fs::path(directories_.host_dir()).parent_path());
-    const pid_t left = waitpid(-1, nullptr, WNOHANG);
-    if (left < 0) break;
-    if (left == 0) poll(nullptr, 0, 5);
-  }
-  checkpoint::remove_what_was_left();
+  wait_for_left_processes(
+      [this] { checkpoint::end_orphans(fs::path(directories_.host_dir()).parent_path()); });
   const bool drained = access(drained_mark().c_str(), F_OK) == 0;
   step(supervise::NodeEnded{replica_, status, drained, last_line_});
 }

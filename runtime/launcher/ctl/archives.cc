@@ -183,10 +183,10 @@ int check_source(const Request& request, const Source& source, const Json& summa
     return static_cast<int>(Health::kNoLeader);
   }
   if (data == Data::kIfAny || !source.data.empty()) return 0;
-  say("refused: " + source.group +
-      ": its server has no lasting directory, so there are no data to export; start the group "
+  return refuse(
+      source.group,
+      "its server has no lasting directory, so there are no data to export; start the group "
       "with --data DIR");
-  return kRefused;
 }
 
 // Chooses the group and finds its directories.  Returns 0, or the exit status after a message.
@@ -276,9 +276,8 @@ int take_source(const Request& request, Source& source, Data needed) {
   if (request.replica < 0 && !all_here(summary)) {
     now.replica = follower_here(summary);
     if (now.replica < 0) {
-      say("refused: " + source.group +
-          ": it has no follower on this machine; run this on a follower's host");
-      return kRefused;
+      return refuse(source.group,
+                    "it has no follower on this machine; run this on a follower's host");
     }
   }
   Taken taken;
@@ -292,9 +291,9 @@ int take_source(const Request& request, Source& source, Data needed) {
     return bad;
   }
   if (!taken.here) {
-    say("refused: " + source.group + ": replica " + std::to_string(taken.replica) +
-        ", which took the checkpoint, is on another host; run this there");
-    return kRefused;
+    return refuse(source.group,
+                  "replica " + std::to_string(taken.replica) +
+                      ", which took the checkpoint, is on another host; run this there");
   }
   source.place = home + "/r" + std::to_string(taken.replica) + "/checkpoints";
   Checkpoints place({source.place, 1, {}});

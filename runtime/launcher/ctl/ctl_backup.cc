@@ -72,10 +72,10 @@ int read_group(const std::string& group, const std::string& home, KnownGroup& kn
   if (!text && text.error().code != Code::kNotFound) return say_error(text.error());
   auto parsed = text ? parse_known_group(text.value()) : Result<KnownGroup>(text.error());
   if (!parsed || (parsed.value().durability == "memory" && parsed.value().data.empty())) {
-    say("refused: " + group +
-        ": the group keeps nothing for its next start, so there is nothing to back up; crane-run "
+    return refuse(
+        group,
+        "the group keeps nothing for its next start, so there is nothing to back up; crane-run "
         "keeps the data of a group on one machine with --data DIR or --durability disk");
-    return kRefused;
   }
   known = std::move(parsed).value();
   return 0;
@@ -103,9 +103,8 @@ int take_contents(const Request& request, const KnownGroup& known, Contents& con
     const int status = contents.log.take(request, source, known.log_id, gone);
     if (status == 0 || !gone) return status;
   }
-  say("refused: " + contents.source.group +
-      ": its log was cut after each checkpoint before the backup had copied it; try again");
-  return kRefused;
+  return refuse(contents.source.group,
+                "its log was cut after each checkpoint before the backup had copied it; try again");
 }
 
 About about_contents(const Contents& contents, const KnownGroup& known, const std::string& home) {

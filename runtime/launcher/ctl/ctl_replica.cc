@@ -79,11 +79,6 @@ void keep_one(const Request& request, const std::string& group) {
   }
 }
 
-int refuse(const std::string& group, const std::string& why) {
-  say("refused: " + group + ": " + why);
-  return kRefused;
-}
-
 // Hands the lead over if this replica has it.
 int hand_over(const Request& request, const std::string& group, int replica) {
   const auto deadline = now_ms() + kPatienceMs;

@@ -27,7 +27,6 @@ using Json = nlohmann::json;
 
 constexpr int kOutputTimeoutMs = 5'000;  // for a stopped reader of the servers' output
 constexpr int kLookTimeoutMs = 500;      // between two looks at a node that does not answer
-constexpr int kLeftTimeoutMs = 10'000;   // for processes that nodes left behind
 
 sigset_t signals_of_group() {
   sigset_t set;
@@ -201,15 +200,7 @@ void Group::serve() {
   }
   // The processes that keep sockets for other nodes are no longer needed.
   (void)setup::end_connections(options_.name);
-  // Processes that the nodes left (container supervisors that clean up) are now children of this
-  // process: wait for them.
-  const auto deadline = now_ms() + kLeftTimeoutMs;
-  while (now_ms() < deadline) {
-    const pid_t left = waitpid(-1, nullptr, WNOHANG);
-    if (left < 0) break;
-    if (left == 0) poll(nullptr, 0, 5);
-  }
-  checkpoint::remove_what_was_left();
+  wait_for_left_processes();
 }
 
 void Group::on_signals() {
