@@ -312,7 +312,7 @@ def demonstrate(out):
         print("   " + line)
     if not summary.good:
         print("   Something is wrong here: run `make test`; what messages mean is in "
-              "runtime/launcher/README.md.")
+              "runtime/launcher/REFERENCE.md.")
         return 1
     print(f"   Three copies of one server acted as one: {survival.connections} connections lived "
           f"through {survival.kills} kills of the\n   leader; {survival.answers} answers, "

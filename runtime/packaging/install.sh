@@ -22,6 +22,7 @@ FLEET="Containerfile $(cd "$source/runtime/packaging/fleet" && find kubernetes -
 DOCUMENTS="README.md CHANGELOG.md LICENSE checkpoint/OPERATING.md eval/RESULTS.md hints/README.md
   proxy/analysis/README.md proxy/record/README.md proxy/replay/README.md runtime/control/README.md
   runtime/launcher/GUARANTEES.md runtime/launcher/OPERATING.md runtime/launcher/README.md
+  runtime/launcher/REFERENCE.md
   runtime/packaging/fleet/README.md eval/demo.svg eval/page.png
   runtime/setup/GROUP_FILE.md"
 ANSWERS=runtime/control/answers.md
