@@ -157,9 +157,9 @@ void ServerMonitor::watch_server() {
 
 void ServerMonitor::send_keep_path() {
   if (server_ == nullptr || kept_.empty()) return;
-  if (const Outcome told = server_->keep_files(kept_); !told.ok()) {
+  if (const Outcome sent = server_->keep_files(kept_); !sent.ok()) {
     spdlog::warn("cannot pass the place for the server's files to its container supervisor: {}",
-                 told.error().message());
+                 sent.error().message());
   }
 }
 
@@ -460,10 +460,10 @@ std::string ServerMonitor::why_no_checkin(int status) const {
     how = fmt::format("exited with status {} before it loaded libcrane.so (static or setuid?)",
                       WEXITSTATUS(status));
   }
-  const std::string said = log_tail();
+  const std::string tail = log_tail();
   // A message of AddressSanitizer, which must be loaded before libcrane.so.
-  const bool wants_first = said.find("ASan runtime does not come first") != std::string::npos;
-  return fmt::format("{} {}{}{}", server_as_.command[0], how, said,
+  const bool wants_first = tail.find("ASan runtime does not come first") != std::string::npos;
+  return fmt::format("{} {}{}{}", server_as_.command[0], how, tail,
                      wants_first ? "; run it with ASAN_OPTIONS=verify_asan_link_order=0" : "");
 }
 

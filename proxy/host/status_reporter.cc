@@ -211,9 +211,9 @@ void StatusReporter::describe_peers(NodeStatus& s, std::int64_t now_ns) {
 }
 
 nlohmann::json StatusReporter::answer() {
-  nlohmann::json said = to_json(status());
-  said["log_digest"] = checkpoint::digest_of_log(from_.config.group, from_.config.log_id);
-  return said;
+  nlohmann::json json = to_json(status());
+  json["log_digest"] = checkpoint::digest_of_log(from_.config.group, from_.config.log_id);
+  return json;
 }
 
 void StatusReporter::report() {

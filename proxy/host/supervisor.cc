@@ -17,8 +17,8 @@
 namespace crane::node {
 namespace {
 
-Place place_of(const control::Message& said) {
-  return {said.number<std::uint16_t>("port"), said.text("address")};
+Place place_of(const control::Message& message) {
+  return {message.number<std::uint16_t>("port"), message.text("address")};
 }
 
 }  // namespace
@@ -97,24 +97,24 @@ void Supervisor::receive() {
 }
 
 void Supervisor::carry_out(const std::string& text, int fd) {
-  const auto said = parse_command(text);
-  const bool listener = said && said->is("listener");
-  if (listener && fd >= 0) return owner_->listener_came(place_of(*said), fd);
-  if (listener) return lost_listener(place_of(*said));
+  const auto command = parse_command(text);
+  const bool listener = command && command->is("listener");
+  if (listener && fd >= 0) return owner_->listener_came(place_of(*command), fd);
+  if (listener) return lost_listener(place_of(*command));
   if (fd >= 0) ::close(fd);
-  if (!said) return;
-  if (said->is("stop")) return owner_->stop_asked();
-  if (said->is("listen_failed")) {
-    return owner_->listen_failed(place_of(*said), said->number<int>("error"),
-                                 said->text("message"));
+  if (!command) return;
+  if (command->is("stop")) return owner_->stop_asked();
+  if (command->is("listen_failed")) {
+    return owner_->listen_failed(place_of(*command), command->number<int>("error"),
+                                 command->text("message"));
   }
-  if (said->is("not_published")) return owner_->not_published(place_of(*said));
-  if (said->is("signal")) {
-    return owner_->signal_asked(said->number<std::uint32_t>("signo"),
-                                said->number<std::uint32_t>("pid"));
+  if (command->is("not_published")) return owner_->not_published(place_of(*command));
+  if (command->is("signal")) {
+    return owner_->signal_asked(command->number<std::uint32_t>("signo"),
+                                command->number<std::uint32_t>("pid"));
   }
-  if (said->is("member")) return owner_->member_asked(*said);
-  if (said->is("checkpoint")) return owner_->checkpoint_asked();
+  if (command->is("member")) return owner_->member_asked(*command);
+  if (command->is("checkpoint")) return owner_->checkpoint_asked();
 }
 
 // Without a free descriptor the kernel delivers the message without the socket.
@@ -135,8 +135,8 @@ Supervisor::Offer Supervisor::offer(int fd, const std::string& request, bool uns
       free          ? accepted("taken over")
       : unsupported ? refused("unsupported", "no crane-run started this node")
                     : refused("busy", "a crane-run supervises this node");  // SUPERVISE-1
-  const bool told = ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
-  if (!free || !told) {
+  const bool sent = ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+  if (!free || !sent) {
     ::close(fd);
     return Offer::kRefused;
   }

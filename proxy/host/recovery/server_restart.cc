@@ -320,8 +320,8 @@ void ServerRestart::note_dead_server() {
 }
 
 void ServerRestart::carry_out(const change::EndServer&) {
-  const Outcome told = parts_.monitor.end();
-  if (!told.ok()) step(change::EndRefused{told.error().message()});
+  const Outcome requested = parts_.monitor.end();
+  if (!requested.ok()) step(change::EndRefused{requested.error().message()});
 }
 
 // --- the server that begins ---------------------------------------------------------------------

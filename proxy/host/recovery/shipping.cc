@@ -138,13 +138,13 @@ void Shipping::served(const Job& job) {
                  job.worker.result().error().message());
     return;
   }
-  const auto said = nlohmann::json::parse(job.worker.result().value(), nullptr, false);
-  if (const std::string name = control::text_in(said, "name"); !name.empty()) {
+  const auto result = nlohmann::json::parse(job.worker.result().value(), nullptr, false);
+  if (const std::string name = control::text_in(result, "name"); !name.empty()) {
     spdlog::info("gave checkpoint {} to replica {}: {:.1f} MB", name, value(job.who),
-                 megabytes(control::number_in(said, "bytes")));
+                 megabytes(control::number_in(result, "bytes")));
   }
-  if (control::flag_in(said, "lacks")) {
-    owner_.lacked(job.who, Index{control::number_in(said, "behind")});
+  if (control::flag_in(result, "lacks")) {
+    owner_.lacked(job.who, Index{control::number_in(result, "behind")});
   }
 }
 
