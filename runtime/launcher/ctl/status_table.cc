@@ -243,10 +243,7 @@ std::string soft_barriers_text(const Json& summary) {
 
 // A text of a row about the recovery of its replica; "": it has none.
 std::string of_recovery(const Json& row, const char* what) {
-  const auto found = row.find("recovery");
-  if (found == row.end() || !found->is_object()) return "";
-  const auto text = found->find(what);
-  return text != found->end() && text->is_string() ? text->get<std::string>() : "";
+  return text_in(object_in(row, "recovery"), what);
 }
 
 // The checkpoints of this machine's replicas: the newest published one, the newest abandoned one if
@@ -275,11 +272,8 @@ std::string checkpoints_text(const Json& summary) {
   }
   std::string text;
   for (const Json& row : summary["replicas"]) {
-    const auto found = row.find("checkpoint");
-    if (found == row.end() || !found->is_object()) continue;
-    const auto none = found->find("none_because");
-    if (none == found->end() || !none->is_string() || *none == "") continue;
-    text = "none are taken: " + none->get<std::string>();
+    const std::string why = text_in(object_in(row, "checkpoint"), "none_because");
+    if (!why.empty()) text = "none are taken: " + why;
   }
   if (published != nullptr) {
     text = fmt::format("entry {} by replica {}, held for {} ms", last, cell(*published, "replica"),
@@ -297,9 +291,8 @@ std::string checkpoints_text(const Json& summary) {
 std::string analysis_text(const Json& summary) {
   std::string text;
   for (const Json& row : summary["replicas"]) {
-    const auto found = row.find("analysis");
-    if (found == row.end() || !found->is_object()) continue;
-    const Json& a = *found;
+    const Json& a = object_in(row, "analysis");
+    if (a.empty()) continue;
     text += fmt::format(
         "analysis by replica {}: {}, entry {} of {}, {} behind ({} MB on disk); {} "
         "findings",
@@ -326,13 +319,13 @@ std::string analysis_text(const Json& summary) {
 std::string returns_text(const Json& summary) {
   std::string text;
   for (const Json& row : summary["replicas"]) {
-    const auto found = row.find("returns");
-    if (found == row.end() || !found->is_object()) continue;
-    text +=
-        fmt::format("replica {} recovers {}, after {} ends in a row ({} starts it at once): {}\n",
-                    cell(row, "replica"),
-                    supervise::when_text(static_cast<std::int64_t>(number(*found, "next_in_ms"))),
-                    cell(*found, "attempts"), text_in(*found, "command"), text_in(*found, "why"));
+    const Json& returns = object_in(row, "returns");
+    if (returns.empty()) continue;
+    text += fmt::format(
+        "replica {} recovers {}, after {} ends in a row ({} starts it at once): {}\n",
+        cell(row, "replica"),
+        supervise::when_text(static_cast<std::int64_t>(number(returns, "next_in_ms"))),
+        cell(returns, "attempts"), text_in(returns, "command"), text_in(returns, "why"));
   }
   return text + (summary.contains("unsupervised")
                      ? "unsupervised: " + summary["unsupervised"].get<std::string>() + "\n"
@@ -366,10 +359,6 @@ std::string recovery_text(const Json& summary) {
   if (tier == "replay") text += ", all inputs again";
   return text + (why.empty() ? "" : ": " + why) + "\n" + returned;
 }
-
-}  // namespace
-
-namespace {
 
 // Details for which the first line has no room.
 std::string serving_text(const Json& summary) {
