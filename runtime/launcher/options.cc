@@ -37,7 +37,7 @@ constexpr const char* kFooter =
     "  crane-run --hosts h1,h2,h3 --name redis-server --stop\n"
     "  crane-run --name apache2 --stop          also if its crane-run was killed\n"
     "  crane-run doctor                         checks whether this machine can run groups\n"
-    "Exit status: the server's own; 100 and above are crane-run's (README: Exit status).";
+    "Exit status: the server's own; 100 and above are crane-run's (REFERENCE.md: Exit status).";
 
 using setup::Word;
 
