@@ -2,19 +2,14 @@
 #include "proxy/host/control.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
 namespace crane::node {
 namespace {
-constexpr std::size_t kMessageMax = 64 * 1024;
 
 using Kind = control::Outbox::Kind;
 using Sent = control::Outbox::Sent;
@@ -77,30 +72,6 @@ void Control::flush() {
     spdlog::error("cannot send a message that waited for crane-run: {}",
                   system_error("send").message());
   }
-}
-
-Result<ControlMessage> Control::receive() {
-  std::vector<char> text(kMessageMax);
-  alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof(int))];
-  iovec part{text.data(), text.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = ancillary;
-  message.msg_controllen = sizeof ancillary;
-  const ssize_t got = ::recvmsg(fd_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
-    return Error{Code::kBusy, errno, "no message"};
-  }
-  ControlMessage received;
-  if (got <= 0) return received;  // EOF, ECONNRESET: gone
-  received.text.assign(text.data(), static_cast<std::size_t>(got));
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-      std::memcpy(&received.fd, CMSG_DATA(c), sizeof received.fd);
-    }
-  }
-  return received;
 }
 
 }  // namespace crane::node

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The channel between crane-run and a node: a SOCK_SEQPACKET socket with one JSON object per
-// message and at most one descriptor.  runtime/control/requests.cc has the messages (channels
-// run-to-node and node-to-run).
+// A node's end of the channel to crane-run (runtime/control/channel.h). runtime/control/requests.cc
+// has the messages (channels run-to-node and node-to-run).
 //
 // A node outlives its crane-run.  The next crane-run, which takes over the group, connects to the
 // node's control socket and sends {"do":"supervise"}.  From then on that connection is the channel.
@@ -17,15 +16,11 @@
 #include <string>
 
 #include "dmt/base/result.h"
+#include "runtime/control/channel.h"
 #include "runtime/control/outbox.h"
 #include "runtime/control/schema.h"
 
 namespace crane::node {
-
-struct ControlMessage {
-  std::string text;  // JSON; empty: the other side is gone
-  int fd = -1;       // to be closed by the receiver
-};
 
 // Parses a command of crane-run; nullopt (with a warning in node.log): unknown or wrong.
 std::optional<control::Message> parse_command(const std::string& json);
@@ -55,7 +50,7 @@ class Control {
   // Closes the current connection and continues on `fd`.
   void replace(int fd) noexcept;
   // kBusy: no message is waiting.
-  Result<ControlMessage> receive();
+  Result<control::ChannelMessage> receive() { return control::receive_message(fd_); }
 
  private:
   int fd_;

@@ -72,17 +72,17 @@ void ReplicaServer::handle_output(const OutputHeader& header, std::span<const st
 }
 
 bool ReplicaServer::take(const OutputHeader& header, std::span<const std::byte> bytes) {
-  const std::span<const std::byte> said = flip(header, bytes);
+  const std::span<const std::byte> written = flip(header, bytes);
   files_.move(applied(), header.clock);  // before a client gets it (LAST-3)
-  outputs_->output(header, said);
-  mode_.output(layout(), header, said);
+  outputs_->output(header, written);
+  mode_.output(layout(), header, written);
   const bool of_client = header.type != OutputType::kAdmitted && header.type != OutputType::kTurns;
   if (of_client && !gathered_.takes(header)) hand_on(gathered_.ends_by(header));
   if (header.type == OutputType::kBytes) {
-    gathered_.add(header, said);
+    gathered_.add(header, written);
     if (gathered_.is_full()) hand_on();
   } else {
-    owner_.handle_server_output(header, {&said, 1}, false);  // SERVER-1
+    owner_.handle_server_output(header, {&written, 1}, false);  // SERVER-1
   }
   return gathered_.empty();
 }

@@ -157,9 +157,9 @@ void ServerMonitor::watch_server() {
 
 void ServerMonitor::send_keep_path() {
   if (server_ == nullptr || kept_.empty()) return;
-  if (const Outcome outcome = server_->keep_files(kept_); !outcome.ok()) {
+  if (const Outcome sent = server_->keep_files(kept_); !sent.ok()) {
     spdlog::warn("cannot pass the place for the server's files to its container supervisor: {}",
-                 outcome.error().message());
+                 sent.error().message());
   }
 }
 

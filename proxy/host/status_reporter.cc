@@ -211,9 +211,9 @@ void StatusReporter::describe_peers(NodeStatus& s, std::int64_t now_ns) {
 }
 
 nlohmann::json StatusReporter::answer() {
-  nlohmann::json answer = to_json(status());
-  answer["log_digest"] = checkpoint::digest_of_log(from_.config.group, from_.config.log_id);
-  return answer;
+  nlohmann::json json = to_json(status());
+  json["log_digest"] = checkpoint::digest_of_log(from_.config.group, from_.config.log_id);
+  return json;
 }
 
 void StatusReporter::report() {

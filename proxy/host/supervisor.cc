@@ -17,8 +17,8 @@
 namespace crane::node {
 namespace {
 
-Place place_of(const control::Message& said) {
-  return {said.number<std::uint16_t>("port"), said.text("address")};
+Place place_of(const control::Message& message) {
+  return {message.number<std::uint16_t>("port"), message.text("address")};
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ void Supervisor::watch_writing() {
 void Supervisor::receive() {
   owner_->woke();
   for (;;) {
-    Result<ControlMessage> message = channel_.receive();
+    auto message = channel_.receive();
     if (!message.ok()) return;
     if (message.value().text.empty()) {
       stop_watching();

@@ -32,7 +32,7 @@ bool counts(const ReplicaView& r) { return r.member != Member::kOther; }
 // Whether the replica holds the log, its acceptor answers, and it has room for more entries.
 bool there(const ReplicaView& r) {
   const bool answers = r.seen == Contact::kReported || r.seen == Contact::kNotReported;
-  const bool takes_log = !r.told.needs_checkpoint && !r.told.no_room;
+  const bool takes_log = !r.readiness.needs_checkpoint && !r.readiness.no_room;
   return r.member == Member::kVoter && answers && r.connected && takes_log;
 }
 
@@ -57,7 +57,7 @@ std::string lacks(const ReplicaView& r) {
       return "is gone";
   }
   if (!r.connected) return "is not connected to the leader";
-  const std::string why = why_not_ready(r.told);
+  const std::string why = why_not_ready(r.readiness);
   if (!why.empty()) return why;
   if (r.member == Member::kReturning) return "lost its memory, and does not vote yet";
   return r.gets_log ? "" : "does not get the log yet";
@@ -74,7 +74,7 @@ bool is_away(const ReplicaView& r) {
 bool comes(const ReplicaView& r, const GroupView& group) {
   const bool early = group.no_quorum.empty();
   if (r.seen == Contact::kStarts || (r.seen == Contact::kNotYet && early)) return true;
-  return r.seen == Contact::kReported && (r.told.recovers || (r.told.starts && early));
+  return r.seen == Contact::kReported && (r.readiness.recovers || (r.readiness.starts && early));
 }
 
 Verdict not_serving(Health health, std::string text) {
@@ -98,12 +98,13 @@ Verdict without_leader(const GroupView& group) {
     present += counts(r) && (there(r) || comes(r, group));
     if (!counts(r) || !comes(r, group)) continue;
     starting.push_back(std::to_string(r.replica));
-    const bool replays = r.seen == Contact::kReported && r.told.recovers;
-    if (replays && (furthest == nullptr || r.told.progress.done > furthest->told.progress.done)) {
+    const bool replays = r.seen == Contact::kReported && r.readiness.recovers;
+    if (replays &&
+        (furthest == nullptr || r.readiness.progress.done > furthest->readiness.progress.done)) {
       furthest = &r;
     }
   }
-  if (present * 2 > voters && furthest != nullptr) return replaying(furthest->told.progress);
+  if (present * 2 > voters && furthest != nullptr) return replaying(furthest->readiness.progress);
   if (present * 2 > voters && !starting.empty()) {
     return not_serving(Health::kStarting,
                        "starting: waits for " +
@@ -119,7 +120,7 @@ Verdict without_leader(const GroupView& group) {
 Verdict without_server(const ReplicaView& leader, const GroupView& group) {
   std::vector<std::string> away;
   for (const ReplicaView& r : group.replicas) {
-    if (!counts(r) || (r.seen == Contact::kReported && r.told.acceptor_only)) continue;
+    if (!counts(r) || (r.seen == Contact::kReported && r.readiness.acceptor_only)) continue;
     if (there(r)) {
       return not_serving(Health::kNotServing, "not serving: " + name_of(leader) +
                                                   " leads without a server and hands over");
@@ -128,10 +129,11 @@ Verdict without_server(const ReplicaView& leader, const GroupView& group) {
   }
   const auto unused =
       std::find_if(group.replicas.begin(), group.replicas.end(),
-                   [](const ReplicaView& r) { return counts(r) && !r.told.why_not.empty(); });
+                   [](const ReplicaView& r) { return counts(r) && !r.readiness.why_not.empty(); });
   if (away.empty() && unused != group.replicas.end()) {
     return not_serving(Health::kNotServing, "NOT SERVING: no replica has a server; " +
-                                                name_of(*unused) + ": " + unused->told.why_not);
+                                                name_of(*unused) + ": " +
+                                                unused->readiness.why_not);
   }
   if (!away.empty()) {
     return not_serving(Health::kNotServing,
@@ -154,22 +156,22 @@ Verdict unready(const ReplicaView& leader, const GroupView& group) {
     return not_serving(Health::kNoLeader,
                        "NOT SERVING: " + leader_name + ", which leads, " + lacks(leader));
   }
-  const Readiness& report = leader.told;
-  if (report.acceptor_only) return without_server(leader, group);
-  if (report.recovers) return replaying(report.progress);
-  if (report.starts) {
+  const Readiness& readiness = leader.readiness;
+  if (readiness.acceptor_only) return without_server(leader, group);
+  if (readiness.recovers) return replaying(readiness.progress);
+  if (readiness.starts) {
     return not_serving(Health::kStarting,
-                       "starting: the server of " + leader_name +
-                           (report.runs ? " listens on no port yet" : " has not begun"));
+                       "starting: the server of " + who +
+                           (readiness.runs ? " listens on no port yet" : " has not begun"));
   }
-  if (report.no_room) {
-    return not_serving(Health::kNotServing, "NOT SERVING: inputs wait: " + leader_name +
-                                                ", which leads, has no room for them");
+  if (readiness.no_room) {
+    return not_serving(Health::kNotServing,
+                       "NOT SERVING: inputs wait: " + who + ", which leads, has no room for them");
   }
-  if (!report.why_not.empty()) {
+  if (!readiness.why_not.empty()) {
     return not_serving(Health::kNotServing, "NOT SERVING: its server makes no progress");
   }
-  if (report.paced) {
+  if (readiness.paced) {
     return not_serving(Health::kNotServing,
                        "not serving: clients wait for a majority's servers to catch up, or for a "
                        "checkpoint");
@@ -181,7 +183,7 @@ Verdict unready(const ReplicaView& leader, const GroupView& group) {
 // Whether the leader's server has not taken entries for long that another's has: it is stopped or
 // starved.
 bool stands(const ReplicaView& leader, const GroupView& group) {
-  if (leader.told.lag_ms <= kStalledMs) return false;
+  if (leader.readiness.lag_ms <= kStalledMs) return false;
   return std::any_of(group.replicas.begin(), group.replicas.end(), [&](const ReplicaView& r) {
     return r.replica != leader.replica && there(r) && lacks(r).empty();
   });
@@ -209,7 +211,7 @@ Voters voters_of(const GroupView& group) {
     const bool away = r.seen != Contact::kReported && r.seen != Contact::kNotReported;
     if (!counts(r) && !away) continue;
     const std::string why = lacks(r);
-    const bool late = r.seen == Contact::kReported && r.told.late() && !r.told.recovers;
+    const bool late = r.seen == Contact::kReported && r.readiness.late() && !r.readiness.recovers;
     if (!why.empty()) v.notes.push_back(name_of(r) + " " + why);
     if (!why.empty() && !late) v.whole = false;
     v.all += r.member == Member::kVoter;
@@ -242,13 +244,15 @@ bool all_drained(const GroupView& group) {
 
 }  // namespace
 
-std::string why_not_ready(const Readiness& told) {
-  if (told.needs_checkpoint) return "lacks entries that left the log";
-  if (told.acceptor_only) return "votes without a server: it waits for a checkpoint to begin at";
-  if (told.recovers) return "replays" + progress_text(told.progress);
-  if (told.no_room) return "has no room";
-  if (!told.runs) return told.starts ? "starts its server" : "has no server: it ended";
-  if (told.late()) return "is " + grouped(static_cast<std::uint64_t>(told.lag_ms)) + " ms behind";
+std::string why_not_ready(const Readiness& readiness) {
+  if (readiness.needs_checkpoint) return "lacks entries that left the log";
+  if (readiness.acceptor_only)
+    return "votes without a server: it waits for a checkpoint to begin at";
+  if (readiness.recovers) return "replays" + progress_text(readiness.progress);
+  if (readiness.no_room) return "has no room";
+  if (!readiness.runs) return readiness.starts ? "starts its server" : "has no server: it ended";
+  if (readiness.late())
+    return "is " + grouped(static_cast<std::uint64_t>(readiness.lag_ms)) + " ms behind";
   return "";
 }
 
@@ -287,8 +291,9 @@ Verdict verdict_of(const GroupView& group) {
     v = without_leader(group);
   } else if (!group.no_quorum.empty()) {
     v = not_serving(Health::kNoLeader, "NOT SERVING: no quorum");
-  } else if (leader->seen != Contact::kReported || !leader->told.takes_clients ||
-             leader->told.no_room || leader->told.paced || !leader->told.why_not.empty()) {
+  } else if (leader->seen != Contact::kReported || !leader->readiness.takes_clients ||
+             leader->readiness.no_room || leader->readiness.paced ||
+             !leader->readiness.why_not.empty()) {
     v = unready(*leader, group);
   } else if (stands(*leader, group)) {
     v = not_serving(Health::kNotServing, "NOT SERVING: the server of " + name_of(*leader) +
@@ -320,44 +325,44 @@ Json to_json(const Verdict& v) {
   return {{"health", name(v.health)}, {"serving", v.serving}, {"text", v.text}, {"notes", v.notes}};
 }
 
-Json progress_json(const Readiness& told) {
-  if (!told.recovers && !told.acceptor_only) return {};
-  return to_json(told.progress);
+Json progress_json(const Readiness& readiness) {
+  if (!readiness.recovers && !readiness.acceptor_only) return {};
+  return to_json(readiness.progress);
 }
 
-Json to_json(const Readiness& told) {
-  return {{"runs", told.runs},
-          {"starts", told.starts},
-          {"takes_clients", told.takes_clients},
-          {"recovers", told.recovers},
-          {"needs_checkpoint", told.needs_checkpoint},
-          {"acceptor_only", told.acceptor_only},
-          {"paced", told.paced},
-          {"no_room", told.no_room},
-          {"late", told.late()},
-          {"lag_ms", told.lag_ms},
-          {"progress", progress_json(told)},
-          {"why_not", told.why_not.empty() ? Json() : Json(told.why_not)}};
+Json to_json(const Readiness& readiness) {
+  return {{"runs", readiness.runs},
+          {"starts", readiness.starts},
+          {"takes_clients", readiness.takes_clients},
+          {"recovers", readiness.recovers},
+          {"needs_checkpoint", readiness.needs_checkpoint},
+          {"acceptor_only", readiness.acceptor_only},
+          {"paced", readiness.paced},
+          {"no_room", readiness.no_room},
+          {"late", readiness.late()},
+          {"lag_ms", readiness.lag_ms},
+          {"progress", progress_json(readiness)},
+          {"why_not", readiness.why_not.empty() ? Json() : Json(readiness.why_not)}};
 }
 
 std::optional<Readiness> readiness_in(const Json& json) {
   const Json& object = object_in(json, "readiness");
   if (object.empty()) return std::nullopt;
-  Readiness told;
-  told.runs = flag_in(object, "runs");
-  told.starts = flag_in(object, "starts");
-  told.takes_clients = flag_in(object, "takes_clients");
-  told.recovers = flag_in(object, "recovers");
-  told.needs_checkpoint = flag_in(object, "needs_checkpoint");
-  told.acceptor_only = flag_in(object, "acceptor_only");
-  told.paced = flag_in(object, "paced");
-  told.no_room = flag_in(object, "no_room");
-  told.held = !flag_in(object, "late");
+  Readiness readiness;
+  readiness.runs = flag_in(object, "runs");
+  readiness.starts = flag_in(object, "starts");
+  readiness.takes_clients = flag_in(object, "takes_clients");
+  readiness.recovers = flag_in(object, "recovers");
+  readiness.needs_checkpoint = flag_in(object, "needs_checkpoint");
+  readiness.acceptor_only = flag_in(object, "acceptor_only");
+  readiness.paced = flag_in(object, "paced");
+  readiness.no_room = flag_in(object, "no_room");
+  readiness.held = !flag_in(object, "late");
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  told.lag_ms = static_cast<std::int64_t>(std::min(number_in(object, "lag_ms"), kMost));
-  told.why_not = text_in(object, "why_not");
-  told.progress = progress_in(object_in(object, "progress"));
-  return told;
+  readiness.lag_ms = static_cast<std::int64_t>(std::min(number_in(object, "lag_ms"), kMost));
+  readiness.why_not = text_in(object, "why_not");
+  readiness.progress = progress_in(object_in(object, "progress"));
+  return readiness;
 }
 
 }  // namespace crane::control

@@ -49,7 +49,7 @@ struct Readiness {
   bool late() const noexcept { return lag_ms > kNearMs && !held; }
 };
 // Why a replica with this report could not lead and serve at once; empty: it could.
-std::string why_not_ready(const Readiness& told);
+std::string why_not_ready(const Readiness& readiness);
 
 struct ReplicaView {
   enum class Member : std::uint8_t { kVoter, kReturning, kOther };
@@ -68,7 +68,7 @@ struct ReplicaView {
   Contact seen = Contact::kGone;
   bool connected = true;  // according to the leader
   bool gets_log = true;   // according to the leader
-  Readiness told;         // its report, if kReported
+  Readiness readiness;    // its report, if kReported
 };
 
 struct GroupView {
@@ -96,10 +96,10 @@ Verdict verdict_of(const GroupView& group);
 
 // --- as JSON: the tables are kReadiness and kVerdict of answers.cc
 nlohmann::json to_json(const Verdict& verdict);
-nlohmann::json to_json(const Readiness& told);
+nlohmann::json to_json(const Readiness& readiness);
 // nullopt: there is no such object.
 std::optional<Readiness> readiness_in(const nlohmann::json& json);
 // null: the replica does not recover, and has a server.
-nlohmann::json progress_json(const Readiness& told);
+nlohmann::json progress_json(const Readiness& readiness);
 
 }  // namespace crane::control

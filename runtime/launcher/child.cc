@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launcher/child.h"
-#include "dmt/base/clock.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,11 +11,15 @@
 #include <cerrno>
 #include <cstring>
 
+#include "checkpoint/orphans.h"
+#include "dmt/base/clock.h"
+
 namespace crane::launcher {
 namespace {
 
 constexpr std::size_t kLineMax = 1 << 20;  // longer ones are cut
 constexpr int kPipeBytes = 1 << 18;        // room for a message with the largest secret
+constexpr int kLeftTimeoutMs = 10'000;
 
 struct Ends {
   int ours = -1, theirs = -1;
@@ -106,6 +110,17 @@ bool Lines::read_from(int fd, const std::function<void(const std::string&)>& tak
   if (!rest_.empty()) take(rest_);
   rest_.clear();
   return false;
+}
+
+void wait_for_left_processes(const std::function<void()>& meanwhile) {
+  const auto deadline = now_ms() + kLeftTimeoutMs;
+  while (now_ms() < deadline) {
+    meanwhile();
+    const pid_t left = waitpid(-1, nullptr, WNOHANG);
+    if (left < 0) break;
+    if (left == 0) poll(nullptr, 0, 5);
+  }
+  checkpoint::remove_what_was_left();
 }
 
 std::int64_t now_ms() { return monotonic_ns() / 1'000'000; }

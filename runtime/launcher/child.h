@@ -38,6 +38,11 @@ class Lines {
   std::string rest_;
 };
 
+// Waits, as the subreaper of the nodes' processes, for those that the nodes left behind (container
+// supervisors that clean up), at most 10 s, and removes what the killed ones left.  Calls
+// `meanwhile` before each look.
+void wait_for_left_processes(const std::function<void()>& meanwhile = [] {});
+
 std::int64_t now_ms();
 
 }  // namespace crane::launcher

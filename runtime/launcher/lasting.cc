@@ -334,7 +334,8 @@ Outcome Lasting::take_over() {
     secret_ = known_->secret;
     machines_ = known_->machines;
     remove_left();
-    restore_environment();
+    // Another shell has another environment than the start that the log began with.
+    restore_environment(known_->environment, known_->working_directory);
     return Done{};
   }
   std::optional<Left> best;
@@ -358,35 +359,19 @@ Outcome Lasting::take_over() {
   return Done{};
 }
 
-// Restores the environment and directory of the start that the log began with.  Replicas and a
-// replayed log must share them, and another shell has another environment.
-void Lasting::restore_environment() const {
-  clearenv();
-  for (const auto& variable : known_->environment) {
-    const auto equals = variable.find('=');
-    if (equals == std::string::npos || equals == 0) continue;
-    setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
-  }
-  std::error_code ignored;
-  fs::current_path(known_->working_directory, ignored);
-}
-
 Outcome Lasting::write() {
   std::error_code ignored;
-  KnownGroup group{options_.name,
-                   log_id_,
-                   secret_,
-                   options_.on_disk() ? "disk" : "memory",
-                   options_.replicas,
-                   options_.places(),
-                   options_.data,
-                   options_.program,
-                   {},
-                   fs::current_path(ignored).string(),
-                   machines_};
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    group.environment.emplace_back(*variable);
-  }
+  const KnownGroup group{options_.name,
+                         log_id_,
+                         secret_,
+                         options_.on_disk() ? "disk" : "memory",
+                         options_.replicas,
+                         options_.places(),
+                         options_.data,
+                         options_.program,
+                         environment_of_process(),
+                         fs::current_path(ignored).string(),
+                         machines_};
   return write_file(path(kKnownGroupName), text_of(group));
 }
 

@@ -59,7 +59,6 @@ class Lasting {
 
   Outcome read();
   Outcome check_known() const;
-  void restore_environment() const;
   Outcome check_directories() const;
   Outcome await_servers() const;
   Outcome take_over();

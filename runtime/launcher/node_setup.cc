@@ -181,6 +181,24 @@ std::string node_configuration(const NodeSetup& s) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::vector<std::string> environment_of_process() {
+  std::vector<std::string> all;
+  for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
+  return all;
+}
+
+void restore_environment(const std::vector<std::string>& environment,
+                         const std::string& directory) {
+  clearenv();
+  for (const auto& variable : environment) {
+    const auto equals = variable.find('=');
+    if (equals == std::string::npos || equals == 0) continue;
+    setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
+  }
+  std::error_code ignored;
+  std::filesystem::current_path(directory, ignored);
+}
+
 std::string random_log_id() { return std::to_string(random_word() | 1); }
 
 std::string random_secret() {

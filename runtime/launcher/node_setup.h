@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "runtime/launcher/options.h"
 #include "runtime/setup/messages.h"
@@ -35,6 +36,11 @@ struct NodeSetup {
 };
 
 std::string node_configuration(const NodeSetup& setup);
+
+// The environment of this process; and its replacement, with the working directory, by that of the
+// group's first start, because replicas and a log that is replayed must have it in common.
+std::vector<std::string> environment_of_process();
+void restore_environment(const std::vector<std::string>& environment, const std::string& directory);
 
 std::string random_log_id();
 std::string random_secret();

@@ -8,15 +8,15 @@
 #include "dmt/base/join.h"
 #include "runtime/launcher/lasting.h"
 #include "runtime/launcher/version.h"
-#include "runtime/setup/alone.h"
+#include "runtime/setup/address.h"
 #include "runtime/setup/analysis.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/command_line.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/http.h"
+#include "runtime/setup/option_table.h"
 #include "runtime/setup/option_words.h"
 #include "runtime/setup/outbound.h"
-#include "runtime/setup/port.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/soft_barrier.h"
 
@@ -37,7 +37,7 @@ constexpr const char* kFooter =
     "  crane-run --hosts h1,h2,h3 --name redis-server --stop\n"
     "  crane-run --name apache2 --stop          also if its crane-run was killed\n"
     "  crane-run doctor                         checks whether this machine can run groups\n"
-    "Exit status: the server's own; 100 and above are crane-run's (README: Exit status).";
+    "Exit status: the server's own; 100 and above are crane-run's (REFERENCE.md: Exit status).";
 
 using setup::Word;
 

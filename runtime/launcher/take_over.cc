@@ -72,12 +72,14 @@ bool answers_well(int fd) {
 
 }  // namespace
 
+// to_json() and from_json(), which throws if a field is missing.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GroupRecord, words, environment, directory, build, log_id,
+                                   secret)
+
 GroupRecord new_record(const Options& options) {
   GroupRecord record;
   record.words = options.words;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    record.environment.emplace_back(*variable);
-  }
+  record.environment = environment_of_process();
   std::error_code ignored;
   record.directory = fs::current_path(ignored).string();
   record.build = versions();
@@ -87,39 +89,21 @@ GroupRecord new_record(const Options& options) {
 }
 
 Outcome write_record(const std::string& directory, const GroupRecord& record) {
-  const Json text{{"words", record.words},         {"environment", record.environment},
-                  {"directory", record.directory}, {"build", record.build},
-                  {"log_id", record.log_id},       {"secret", record.secret}};
   return write_file(file_of(directory),
-                    text.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+                    Json(record).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 std::optional<GroupRecord> read_record(const std::string& directory) {
   std::ifstream in(file_of(directory));
   if (!in) return {};
   try {
-    const Json text = Json::parse(in);
-    GroupRecord record;
-    text.at("words").get_to(record.words);
-    text.at("environment").get_to(record.environment);
-    text.at("directory").get_to(record.directory);
-    text.at("build").get_to(record.build);
-    text.at("log_id").get_to(record.log_id);
-    text.at("secret").get_to(record.secret);
-    return record;
+    return Json::parse(in).get<GroupRecord>();
   } catch (const Json::exception&) {
     return {};
   }
 }
 
 void remove_record(const std::string& directory) { (void)unlink(file_of(directory).c_str()); }
-
-std::string directory_of(const setup::GroupPlace& place) {
-  const std::string otherwise =
-      place.lasts ? setup::lasting_directory() : setup::default_directory();
-  const std::string base = place.dir.empty() ? otherwise : place.dir;
-  return fs::absolute(base).lexically_normal().string() + "/" + place.name;
-}
 
 std::string find_base(setup::GroupPlace place) {
   if (!place.dir.empty()) return place.dir;
@@ -167,8 +151,8 @@ int stop_supervised(const Options& options) {
   const std::string directory = directory_of(options.place());
   std::ifstream in(directory + "/state.json");
   const Json state = Json::parse(in, nullptr, false);
-  const std::uint64_t told = control::number_in(state, "pid");
-  const pid_t pid = told <= INT_MAX ? static_cast<pid_t>(told) : 0;
+  const std::uint64_t recorded = control::number_in(state, "pid");
+  const pid_t pid = recorded <= INT_MAX ? static_cast<pid_t>(recorded) : 0;
   if (!setup::is_held(directory) || pid <= 0) {
     say("no group " + options.name + " runs in " + fs::path(directory).parent_path().string());
     return 0;
@@ -208,17 +192,6 @@ Outcome compare(const GroupRecord& record, const Options& options, int living) {
                             : "run that command" + with +
                                   " to continue with them, or add --force-new-group, which gives "
                                   "them up");
-}
-
-void restore_environment(const GroupRecord& record) {
-  clearenv();
-  for (const auto& variable : record.environment) {
-    const auto equals = variable.find('=');
-    if (equals == std::string::npos || equals == 0) continue;
-    setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
-  }
-  std::error_code ignored;
-  fs::current_path(record.directory, ignored);
 }
 
 bool adopt_node(const std::string& home, Adopted& adopted) {

@@ -42,7 +42,6 @@ struct Remains {
   std::optional<GroupRecord> record;
   int living = 0;  // number of living nodes
 };
-std::string directory_of(const setup::GroupPlace& place);
 // The parent of the group's directory, for commands that do not say whether the group's data last.
 std::string find_base(setup::GroupPlace place);
 Remains look_for_remains(const setup::GroupPlace& place);
@@ -56,9 +55,6 @@ Error refuse_to_give_up(const Options& options, int living);
 // Stops the crane-run that supervises the group and waits for its end.  Returns the exit status: 0,
 // also if there is no such group, which it reports.
 int stop_supervised(const Options& options);
-// Sets this process's environment and directory to those of the first crane-run, because replicas
-// must have them in common.
-void restore_environment(const GroupRecord& record);
 
 // The connection to a living node, and its process.
 struct Adopted {

@@ -12,6 +12,7 @@ built=${2:?the build tree}
 root=${DESTDIR:-}${PREFIX:?}
 source=$(dirname "$(realpath "$0")")/../..
 
+ANSWERS=runtime/control/answers.md
 PROGRAMS="crane-run crane-ctl crane-node crane-diff crane-replay"
 PARTS="libcrane.so criu_shim.so"
 UNITS="crane@.service crane-run@.service"
@@ -55,7 +56,8 @@ put_all() {
   put 755 "$source/runtime/packaging/fleet/crane-entry" lib/crane/crane-entry
   put 755 "$source/runtime/packaging/fleet/ocf/crane" lib/ocf/resource.d/crane/crane
   for name in $FLEET; do put 644 "$source/runtime/packaging/fleet/$name" "share/crane/$name"; done
-  put 644 "$source/runtime/control/answers.schema.json" share/crane/answers.schema.json
+  put 644 "$built/pages/answers.schema.json" share/crane/answers.schema.json
+  put 644 "$built/pages/answers.md" "share/doc/crane/$ANSWERS"
   for name in $DOCUMENTS; do put 644 "$source/$name" "share/doc/crane/$name"; done
 }
 
@@ -72,7 +74,7 @@ take_all() {
   for name in $MONITORING; do rm -f "$root/share/crane/monitoring/$name"; done
   for name in $FLEET; do rm -f "$root/share/crane/$name"; done
   rm -f "$root/lib/ocf/resource.d/crane/crane" "$root/share/crane/answers.schema.json"
-  for name in $DOCUMENTS; do rm -f "$root/share/doc/crane/$name"; done
+  for name in $DOCUMENTS $ANSWERS; do rm -f "$root/share/doc/crane/$name"; done
   for folder in share/doc/crane share/crane lib/crane lib/ocf/resource.d/crane; do
     [ ! -d "$root/$folder" ] || find "$root/$folder" -depth -type d -empty -delete
   done

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/setup/group_file.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -19,6 +17,7 @@
 
 #include "dmt/base/ipv4_prefix.h"
 #include "dmt/base/join.h"
+#include "runtime/setup/address.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/http.h"
 #include "runtime/setup/outbound.h"
@@ -156,15 +155,9 @@ class Section {
   std::set<std::string> known_;
 };
 
-bool is_address(const std::string& text) {
-  in6_addr ignored;
-  return inet_pton(AF_INET, text.c_str(), &ignored) == 1 ||
-         inet_pton(AF_INET6, text.c_str(), &ignored) == 1;
-}
-
 void get_address(Section& s, const char* key, std::string& value, bool needed) {
   s.get(key, value, needed);
-  if (!value.empty() && !is_address(value)) {
+  if (!value.empty() && !is_ip(value)) {
     s.wrong(s.find(key), key, "is not an IP address",
             "write it as 192.0.2.1; names are not looked up");
   }

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/setup/port.h"
+#include "runtime/setup/address.h"
 
 namespace crane::setup {
 namespace {
@@ -18,12 +18,6 @@ constexpr std::size_t kHostsMost = 9;
 Outcome wrong(const std::string& word, const std::string& cause) {
   return failure(Status::kUsage, "--hosts", word, cause,
                  "write h1,h2,h3, each as NAME, NAME=ADDRESS or NAME=ADDRESS:PORT");
-}
-
-bool is_ip(const std::string& text) {
-  in6_addr ignored;
-  return inet_pton(AF_INET, text.c_str(), &ignored) == 1 ||
-         inet_pton(AF_INET6, text.c_str(), &ignored) == 1;
 }
 
 // "1.2.3.4", "1.2.3.4:7100", "::1", "[::1]:7100"
@@ -37,9 +31,7 @@ bool parse_endpoint(const std::string& text, HostWord& host) {
   const std::string port = text.substr(colon + 1);
   if (port.size() > 5 || !parse_port(port, host.port)) return false;
   host.address = text.substr(0, colon);
-  if (host.address.size() > 2 && host.address.front() == '[' && host.address.back() == ']') {
-    host.address = host.address.substr(1, host.address.size() - 2);
-  }
+  strip_brackets(host.address);
   return is_ip(host.address);
 }
 

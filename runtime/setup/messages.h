@@ -31,6 +31,8 @@
 //   120     a host cannot be reached, or no longer         see the remote shell's message
 //   121     a host has no Crane, or another build of       install the same on all hosts
 //           Crane or of the server
+//   122     --strict: the server made a system call that   see the message, which names the call
+//           libcrane.so did not see
 //   123     a replica diverged from the majority           see its log; start the group again
 //   124     a replica needs entries that left all logs     start the group again
 //   125     the server went to the background              run it in the foreground

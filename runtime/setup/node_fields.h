@@ -26,6 +26,14 @@ struct NodeFields : NodeOptions {
 #undef FIELD
 };
 
+// `server_only`: writes only the options of [server], which determine how the server runs.
+void write_options(const NodeOptions& options, nlohmann::json& json, bool server_only = false);
+
+// Reads the options that `json` holds; the others keep their values.  Returns the key of the first
+// option that exceeds its limits, or nullptr.  Throws nlohmann::json::exception if a value has a
+// wrong type.
+const char* read_options(const nlohmann::json& json, NodeOptions& options);
+
 enum class Fields : std::uint8_t { kAll, kKept };  // kKept: only fields that a recording holds
 void write_fields(const NodeFields& fields, Fields which, nlohmann::json& json);
 

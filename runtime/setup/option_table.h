@@ -6,6 +6,7 @@
 //
 // Threads: plain values and functions.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -20,6 +21,12 @@ struct NodeOptions {
 #include "runtime/setup/option_table.def"
 #undef OPTION
 };
+
+// A group of one replica with its log in memory cannot recover.  It takes no checkpoints, because
+// its clients would wait for them.
+inline bool cannot_recover(std::size_t replicas, const NodeOptions& options) {
+  return replicas == 1 && options.durability == "memory";
+}
 
 struct OptionRow {
   enum class Section { kGroup, kServer };

@@ -55,6 +55,23 @@ Outcome check_version(const std::string& segment) {
                      " if no other Crane uses it");
 }
 
+Outcome check_versions(const GroupPlace& place, const std::string& shm) {
+  for (int i = 0; i < place.replicas; ++i) {
+    if (auto p = check_version(shm + "/r" + std::to_string(i) + "/segment"); !p) return p;
+  }
+  return Done{};
+}
+
+// Makes the replicas' directories in `top`.
+Outcome make_homes(const GroupPlace& place, const std::string& top) {
+  for (int i = 0; i < place.replicas; ++i) {
+    std::error_code failed;
+    fs::create_directories(top + "/r" + std::to_string(i), failed);
+    if (failed) return no_directory(top, failed.message());
+  }
+  return Done{};
+}
+
 // Whether a file in the directory of a lasting group outlives its processes.  of_a_replica() is the
 // same for a replica's directory.
 bool of_a_group(const std::string& name) {
@@ -147,6 +164,12 @@ Outcome check_port(std::uint16_t port) {
   if (free) return Done{};
   return failure(Status::kPortTaken, "cannot listen on port", std::to_string(port), strerror(why),
                  "stop its owner, or choose another port with --publish");
+}
+
+std::string directory_of(const GroupPlace& place) {
+  const std::string otherwise = place.lasts ? lasting_directory() : default_directory();
+  const std::string base = place.dir.empty() ? otherwise : place.dir;
+  return fs::absolute(base).lexically_normal().string() + "/" + place.name;
 }
 
 bool is_held(const std::string& directory) {
@@ -295,12 +318,7 @@ Outcome GroupDirectories::make(const GroupPlace& place, const std::string& top) 
       if (!of_a_replica(own.path().filename().string())) fs::remove_all(own.path(), ignored);
     }
   }
-  for (int i = 0; i < place.replicas; ++i) {
-    std::error_code failed;
-    fs::create_directories(top + "/r" + std::to_string(i), failed);
-    if (failed) return no_directory(top, failed.message());
-  }
-  return Done{};
+  return make_homes(place, top);
 }
 
 // Errors are ignored: without the link the group can still be found by --dir.
@@ -311,10 +329,8 @@ void GroupDirectories::link_home(const std::string& shm, const std::string& dir)
 }
 
 Outcome GroupDirectories::create(const GroupPlace& place) {
-  const std::string otherwise = place.lasts ? lasting_directory() : default_directory();
-  const std::string base = place.dir.empty() ? otherwise : place.dir;
   lasts_ = place.lasts;
-  const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
+  const std::string dir = directory_of(place);
   const std::string shm = shared_directory(place.name);
   std::error_code unknown;
   const std::string parent = fs::path(dir).parent_path();
@@ -328,10 +344,7 @@ Outcome GroupDirectories::create(const GroupPlace& place) {
                    "directory");
   }
   dir_ = dir;
-  for (int i = 0; i < place.replicas; ++i) {
-    const std::string segment = shm + "/r" + std::to_string(i) + "/segment";
-    if (auto p = check_version(segment); !p) return p;
-  }
+  if (auto p = check_versions(place, shm); !p) return p;
   if (auto p = lock(shm, place.name); !p) return p;
   shm_dir_ = shm;
   if (auto p = check_room(dir, kRoomForFiles); !p) return p;
@@ -345,26 +358,17 @@ Outcome GroupDirectories::create(const GroupPlace& place) {
 }
 
 Outcome GroupDirectories::take_over(const GroupPlace& place) {
-  const std::string otherwise = place.lasts ? lasting_directory() : default_directory();
-  const std::string base = place.dir.empty() ? otherwise : place.dir;
   lasts_ = place.lasts;
-  const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
+  const std::string dir = directory_of(place);
   const std::string shm = shared_directory(place.name);
-  for (int i = 0; i < place.replicas; ++i) {
-    const std::string segment = shm + "/r" + std::to_string(i) + "/segment";
-    if (auto p = check_version(segment); !p) return p;
-  }
+  if (auto p = check_versions(place, shm); !p) return p;
   // Sets dir_ and shm_dir_ only after both are locked, so that remove() does not remove them
   // before.
   for (const auto& top : {dir, shm}) {
     if (auto p = lock(top, place.name); !p) return p;
   }
   for (const auto& top : {dir, shm}) {
-    for (int i = 0; i < place.replicas; ++i) {
-      std::error_code failed;
-      fs::create_directories(top + "/r" + std::to_string(i), failed);
-      if (failed) return no_directory(top, failed.message());
-    }
+    if (auto p = make_homes(place, top); !p) return p;
   }
   dir_ = dir;
   shm_dir_ = shm;
@@ -373,8 +377,7 @@ Outcome GroupDirectories::take_over(const GroupPlace& place) {
 }
 
 Outcome GroupDirectories::create_replica(const GroupPlace& place, int replica) {
-  const std::string base = place.dir.empty() ? default_directory() : place.dir;
-  const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
+  const std::string dir = directory_of(place);
   const std::string shm = shared_directory(place.name);
   const std::string own = "/r" + std::to_string(replica);
   const std::string holder = place.name + " replica " + std::to_string(replica);
@@ -409,8 +412,7 @@ Outcome GroupDirectories::create_replica(const GroupPlace& place, int replica) {
 }
 
 Outcome GroupDirectories::create_host(const GroupPlace& place, int replica) {
-  const std::string base = place.dir.empty() ? default_directory() : place.dir;
-  const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
+  const std::string dir = directory_of(place);
   const std::string shm = shared_directory(place.name);
   const std::string home = dir + "/h" + std::to_string(replica);
   for (const auto& top : {dir, shm}) {

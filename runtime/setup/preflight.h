@@ -91,6 +91,9 @@ struct GroupPlace {
   std::uint32_t ring_mb = kRingMb;  // size of each replica's log in memory; 0: no such log
 };
 
+// The group's own directory.
+std::string directory_of(const GroupPlace& place);
+
 // The largest number of places in a group.
 inline constexpr int kPlacesMost = 9;
 // Whether a process holds the lock of a directory.

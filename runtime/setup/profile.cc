@@ -12,15 +12,30 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 
-#include "runtime/setup/profile_databases.h"
-#include "runtime/setup/profile_services.h"
 #include "runtime/setup/run_directories.h"
-#include "runtime/setup/words.h"
 
 namespace crane::setup {
 namespace {
+
+using Words = std::vector<std::string>;  // the user's arguments for the program
+
+// Whether `args` contains one of `words`.
+bool has(const Words& args, std::initializer_list<const char*> words) {
+  return std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
+    return std::any_of(words.begin(), words.end(), [&](const char* w) { return arg == w; });
+  });
+}
+
+// Whether one of `args` begins with one of `starts`.
+bool any_begins(const Words& args, std::initializer_list<const char*> starts) {
+  return std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
+    return std::any_of(starts.begin(), starts.end(),
+                       [&](const char* start) { return arg.rfind(start, 0) == 0; });
+  });
+}
 
 // The function with which PHP begins to run a page, in any program.
 std::vector<SoftBarrier> php_pages() {
@@ -188,6 +203,56 @@ Profile php_fpm(const Words& args) {
 // civetweb stays in the foreground without an option.
 Profile civetweb(const Words&) {
   return Profile{.name = "civetweb", .detach = {"computation"}, .soft_barriers = php_pages()};
+}
+
+// mariadbd refuses to run as root without a user to switch to.
+Profile mariadbd(const Words& args) {
+  Profile p{.name = "mariadbd", .directories = {"mysql:/run/mysqld"}};
+  const bool asked = has(args, {"-V", "--version", "-?", "-I", "--help"});
+  if (geteuid() == 0 && !asked && !any_begins(args, {"-u", "--user"})) {
+    p.args = {"--user=mysql"};
+  }
+  return p;
+}
+
+// postgres refuses to run as root.  Debian's pg_ctlcluster runs it as the owner of the data, the
+// user postgres.
+Profile postgres(const Words&) {
+  return Profile{.name = "postgres",
+                 .directories = {"postgres:/run/postgresql"},
+                 .stop_signal = SIGINT,  // SIGTERM waits for all clients to leave
+                 .user = "postgres"};
+}
+
+// slapd stays in the foreground only with a debug level; Debian's script sets its user and group.
+Profile slapd(const Words& args) {
+  Profile p{.name = "slapd", .directories = {"openldap:/run/slapd"}};
+  if (any_begins(args, {"-V", "-T"})) return p;
+  if (!any_begins(args, {"-d"})) p.args = {"-d", "0"};
+  if (geteuid() == 0 && !any_begins(args, {"-u"}) && getpwnam("openldap") != nullptr) {
+    for (const char* word : {"-u", "openldap", "-g", "openldap"}) p.args.emplace_back(word);
+  }
+  return p;
+}
+
+// Debian's clamd.conf has "Foreground false" and "User clamav"; its unit has --foreground.
+Profile clamd(const Words& args) {
+  Profile p{.name = "clamd", .directories = {"clamav:/run/clamav"}};
+  if (!any_begins(args, {"-F", "--foreground", "-V", "--version", "-h", "--help"})) {
+    p.args = {"--foreground=true"};
+  }
+  return p;
+}
+
+// gerbera stays in the foreground without an option.  User and configuration are those of Debian's
+// unit.
+Profile gerbera(const Words& args) {
+  Profile p{.name = "gerbera", .directories = {"gerbera:/var/lib/gerbera"}, .user = "gerbera"};
+  if (!any_begins(args, {"-c", "--config", "-m", "--home", "-v", "--version", "-h", "--help",
+                         "--compile-info"})) {
+    p.args = {"-c", "/etc/gerbera/config.xml"};
+  }
+  return p;
 }
 
 Profile plain(const Words&) { return Profile{.name = "default"}; }

@@ -8,7 +8,7 @@
 #include <array>
 
 #include "dmt/base/place.h"
-#include "runtime/setup/port.h"
+#include "runtime/setup/address.h"
 
 namespace crane::setup {
 namespace {
@@ -19,11 +19,9 @@ bool take_address(std::string& text, std::string& address) {
   const auto before = last == std::string::npos || last == 0 ? last : text.rfind(':', last - 1);
   if (before == std::string::npos || before == 0) return before != 0;  // no address in the text
   std::string where = text.substr(0, before);
-  const bool bracketed = where.size() > 2 && where.front() == '[' && where.back() == ']';
-  if (bracketed) where = where.substr(1, where.size() - 2);
   std::array<unsigned char, sizeof(in6_addr)> number{};
   char canonical[INET6_ADDRSTRLEN];
-  const int family = bracketed ? AF_INET6 : AF_INET;
+  const int family = strip_brackets(where) ? AF_INET6 : AF_INET;
   if (inet_pton(family, where.c_str(), number.data()) != 1) return false;
   inet_ntop(family, number.data(), canonical, sizeof canonical);
   address = canonical == place::kIpv6 ? std::string(place::kBoth) : canonical;

@@ -10,7 +10,7 @@
 // CONTRACT SUP-S2  step() is total: every event is legal in every state, of any number of a
 //              replica; stale ones are ignored.
 // CONTRACT SUP-S3  Each StartNode is answered once, by Started or NotStarted; each
-//              LookForCheckpoint by Facts.
+//              LookForCheckpoint by CheckpointLookup.
 // CONTRACT SUP-S4  Exactly one NodeEnded for each node that was Started, Found or Adopted, after
 //              all messages of the node.
 // CONTRACT SUP-S5  Tick is stepped when deadline_ms() has come; it may also come at any earlier
@@ -65,7 +65,7 @@ struct NotStarted {
   int replica = 0;
   Error why;
 };
-enum class Word : std::uint8_t {
+enum class Report : std::uint8_t {
   kReady,         // its server runs
   kListens,       // its server requests a port
   kServes,        // only for an agent: its server has run and listened
@@ -73,9 +73,9 @@ enum class Word : std::uint8_t {
   kDrained,       // an operator ends it
   kAcceptorOnly,  // it votes but has no server, so none will end
 };
-struct Said {
+struct Reported {
   int replica = 0;
-  Word word{};
+  Report report{};
 };
 struct Role {
   int replica = 0;
@@ -110,13 +110,13 @@ struct Refused {
 };
 struct NodeEnded {
   int replica = 0;
-  int wait = 0;           // the result of wait(2), or kUnseenEnd
-  bool drained = false;   // its directory has an operator's mark (kDrainedMark)
-  std::string said = {};  // only for an agent: the node's last line
+  int wait = 0;                // the result of wait(2), or kUnseenEnd
+  bool drained = false;        // its directory has an operator's mark (kDrainedMark)
+  std::string last_line = {};  // only for an agent: the node's last line
 };
-struct Facts {
+struct CheckpointLookup {
   int replica = 0;
-  bool checkpoint = false;  // there is a checkpoint of this group
+  bool found = false;  // there is a checkpoint of this group
 };
 struct Resume {  // an operator's request that no leader forwards; answered by Answer
   int replica = 0;
@@ -132,9 +132,9 @@ struct Fail {  // the group cannot continue
 };
 struct Tick {};
 
-using Event = std::variant<Start, Found, TakeOver, Adopted, Started, NotStarted, Said, Role,
-                           ServerExit, Fatal, Members, BringBack, Refused, NodeEnded, Facts, Resume,
-                           Stop, Kill, Fail, Tick>;
+using Event = std::variant<Start, Found, TakeOver, Adopted, Started, NotStarted, Reported, Role,
+                           ServerExit, Fatal, Members, BringBack, Refused, NodeEnded,
+                           CheckpointLookup, Resume, Stop, Kill, Fail, Tick>;
 
 // --- actions -------------------------------------------------------------------------------------
 

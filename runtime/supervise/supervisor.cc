@@ -166,10 +166,10 @@ void Supervisor::on(const Adopted& e) {
 
 // --- nodes report -------------------------------------------------------------------------------
 
-void Supervisor::on(const Said& e) {
+void Supervisor::on(const Reported& e) {
   Replica& r = at(e.replica);
-  switch (e.word) {
-    case Word::kReady: {
+  switch (e.report) {
+    case Report::kReady: {
       r.ready = true;
       const bool all = std::all_of(replicas_.begin(), replicas_.end(), [this](const Replica& one) {
         return one.ready || !one.member || analyses(one);
@@ -179,20 +179,20 @@ void Supervisor::on(const Said& e) {
       served_ = true;
       return say("all replicas run");
     }
-    case Word::kListens:
+    case Report::kListens:
       handed_over_ = false;
       return;
-    case Word::kServes:
+    case Report::kServes:
       r.served = true;
       r.resumes = r.forgets = false;
       return;
-    case Word::kRemoved:
+    case Report::kRemoved:
       r.removed = true;
       return;
-    case Word::kDrained:
+    case Report::kDrained:
       r.drained = true;
       return;
-    case Word::kAcceptorOnly:
+    case Report::kAcceptorOnly:
       r.acceptor_only = true;
       return say(name_of(r.number) +
                      " votes, but has no server until there is a new checkpoint: its log begins "
@@ -223,14 +223,14 @@ void Supervisor::on(const ServerExit& e) {
   r.exit_status = e.status;
   r.exit_reason = e.reason;
   r.refused = e.refused;
-  judge_exits(r);
+  decide_after_exits(r);
 }
 
-void Supervisor::judge_exits(const Replica& last) {
+void Supervisor::decide_after_exits(const Replica& last) {
   const int status = last.exit_status;
   const std::string number = std::to_string(status);
-  const bool as_told = ending_ && (status < 128 || status == 128 + settings_.stop_signal);
-  status_ = as_told ? 0 : status;
+  const bool as_requested = ending_ && (status < 128 || status == 128 + settings_.stop_signal);
+  status_ = as_requested ? 0 : status;
   act(Detail{name_of(last.number) + ": its server ended with status " + number});
   for (const Replica& other : replicas_) {
     if (!other.exited || other.exit_status == status) continue;
@@ -246,7 +246,7 @@ void Supervisor::judge_exits(const Replica& last) {
     return;
   }
   // An operator who requested the end needs no pointer to the logs.
-  const bool requested = as_told || stopping();
+  const bool requested = as_requested || stopping();
   const ExitReason reason = requested ? ExitReason::kExited : last.exit_reason;
   if (!requested) status_ = server_end_status(reason, status);
   const bool failed = !requested && status_ != 0;
@@ -307,8 +307,8 @@ void Supervisor::on(const NodeEnded& e) {
   r.wait = e.wait;
   r.drained = r.drained || e.drained;
   if (stopping()) return leave(r);
-  if (r.exited) return judge_exits(r);
-  if (rests(r)) return;
+  if (r.exited) return decide_after_exits(r);
+  if (ended_on_request(r)) return;
   if (settings_.host) {
     r.code = WIFEXITED(e.wait) ? WEXITSTATUS(e.wait) : node::code(ExitStatus::kServerDied);
   }
@@ -321,7 +321,7 @@ void Supervisor::on(const NodeEnded& e) {
   act(KeepLogs{});
   const bool returns_now = returns(r, end);
   if (returns_now) plan_return(r);
-  if (!settings_.host) return judge(r);
+  if (!settings_.host) return decide_after_loss(r);
   if (returns_now) return;
   r.resumes ? stay_drained(r, r.problem.error().text) : leave(r);
 }
@@ -329,7 +329,8 @@ void Supervisor::on(const NodeEnded& e) {
 Error Supervisor::why_lost(const Replica& r, const NodeEnded& e) const {
   const std::string how = how_ended(e.wait);
   if (settings_.host) {
-    return failure(Status::kNodeFailed, "its node " + how + (e.said.empty() ? "" : ": " + e.said));
+    return failure(Status::kNodeFailed,
+                   "its node " + how + (e.last_line.empty() ? "" : ": " + e.last_line));
   }
   return analyses(r)
              ? failure(Status::kNodeFailed, "analysis " + name_of(r.number), "its processes ended",
@@ -338,7 +339,7 @@ Error Supervisor::why_lost(const Replica& r, const NodeEnded& e) const {
 }
 
 // Returns true if the node ended on request, so that its replica is not lost.
-bool Supervisor::rests(Replica& r) {
+bool Supervisor::ended_on_request(Replica& r) {
   if (!r.removed && !r.drained) return false;
   r.problem = Done{};
   r.ready = false;
@@ -359,12 +360,12 @@ bool Supervisor::rests(Replica& r) {
 void Supervisor::stay_drained(Replica& r, std::string why) {
   r.drained = true;
   r.resumes = false;
-  r.in_vain = why;
+  r.resume_failure = why;
   act(StaysDrained{std::move(why)});
 }
 
 // Decides, after a replica of the group was lost, whether the group ends.
-void Supervisor::judge(Replica& lost) {
+void Supervisor::decide_after_loss(Replica& lost) {
   const int total = voters();
   const Error last = std::exchange(lost.problem, Done{}).error();
   const auto status = static_cast<Status>(last.exit_status);
@@ -454,21 +455,21 @@ void Supervisor::try_return(Replica& r) {
 // The replica begins at once, because running the log of a young group takes little time.  If it
 // takes longer than a restart, the requested checkpoint overtakes it
 // (proxy/replica/recovery/overtaking.h).
-void Supervisor::on(const Facts& e) {
+void Supervisor::on(const CheckpointLookup& e) {
   Replica& r = at(e.replica);
   if (!std::exchange(r.looks, false)) return;
   if (stopping() || r.has_node() || !r.returns.due(now_ms_)) return;
-  if (!e.checkpoint) ask_for_checkpoint();
+  if (!e.found) ask_for_checkpoint();
   // A replica that fails to start from the kept state may start from the log.  After a hand-over it
   // has not tried the kept state yet.
   const int failed = end_of(r.code).hands_over ? 0 : r.returns.failed();
   const bool skips = failed > 1 && failed % 2 == 0;
   const std::string why =
-      e.checkpoint ? ", as it did not recover from a checkpoint"
-                   : ": there is no checkpoint" + (refused_.empty() ? "" : ", because " + refused_);
+      e.found ? ", as it did not recover from a checkpoint"
+              : ": there is no checkpoint" + (refused_.empty() ? "" : ", because " + refused_);
   start(r, {.from = skips ? Plan::From::kLog : Plan::From::kCheckpoint},
-        name_of(r.number) + (e.checkpoint && !skips ? " recovers from a checkpoint"
-                                                    : " runs all inputs again" + why));
+        name_of(r.number) +
+            (e.found && !skips ? " recovers from a checkpoint" : " runs all inputs again" + why));
 }
 
 // The leader's node knows whether checkpoints are wanted, and can be taken.
@@ -511,7 +512,7 @@ void Supervisor::on(const Resume& e) {
     return answer("busy", "the node of " + name + " runs, or is about to end");
   }
   r.resumes = answers_ = true;
-  r.in_vain.clear();
+  r.resume_failure.clear();
   r.returns.forget();
   start(r, {.from = Plan::From::kStore, .forgets = e.forgets});
 }

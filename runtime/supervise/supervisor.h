@@ -58,7 +58,7 @@ class Supervisor {
     bool leads = false, ready = false, exited = false;
     bool member = false, votes = false;
     bool removed = false, drained = false, acceptor_only = false;
-    std::string in_vain;  // why it did not recover after an operator resumed it
+    std::string resume_failure;  // why it did not recover after an operator resumed it
 
     bool has_node() const { return runs || silent; }
 
@@ -69,9 +69,10 @@ class Supervisor {
     std::string announcement;  // message for when its node is started
     bool forgets = false;      // discard its log's memory; until a node has opened that
     bool served = false;
-    bool resumes = false, looks = false;  // resumed and does not serve yet; waits for Facts
-    int wait = 0;                         // result of wait(2) for its last node
-    int code = 0;                         // exit status that the node reported; 0: none
+    bool resumes = false;  // an operator resumed it, and it does not serve yet
+    bool looks = false;    // it waits for CheckpointLookup
+    int wait = 0;          // result of wait(2) for its last node
+    int code = 0;          // exit status that the node reported; 0: none
     Outcome problem = Done{};
     int exit_status = 0;  // its server's, if `exited`
     ExitReason exit_reason = ExitReason::kExited;
@@ -109,7 +110,7 @@ class Supervisor {
   void on(const Adopted& e);
   void on(const Started& e);
   void on(const NotStarted& e);
-  void on(const Said& e);
+  void on(const Reported& e);
   void on(const Role& e);
   void on(const ServerExit& e);
   void on(const Fatal& e);
@@ -117,7 +118,7 @@ class Supervisor {
   void on(const BringBack& e);
   void on(const Refused& e);
   void on(const NodeEnded& e);
-  void on(const Facts& e);
+  void on(const CheckpointLookup& e);
   void on(const Resume& e);
   void on(const Stop& e);
   void on(const Kill&);
@@ -135,15 +136,15 @@ class Supervisor {
   void plan_return(Replica& r);
   void try_return(Replica& r);
   bool returns(const Replica& r, const End& end) const;
-  bool rests(Replica& r);
+  bool ended_on_request(Replica& r);
   void stay_drained(Replica& r, std::string why);
   void bring_back(Replica& r, const Plan& plan);
-  void judge(Replica& lost);
+  void decide_after_loss(Replica& lost);
   bool majority_fails() const;
   void ask_for_checkpoint();
   void release_analysis(Replica& r, const std::string& why);
   void look_after_analysis();
-  void judge_exits(const Replica& last);
+  void decide_after_exits(const Replica& last);
   bool end_servers(const char* why);
   void stop(const char* why, int signal = 0);
   void end_harder();

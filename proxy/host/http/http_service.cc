@@ -147,10 +147,10 @@ HttpService::Reply HttpService::health_reply(const std::string& path, const std:
     if (!lag_ns) return {400, kText, "lag: write it as 100ms or 2s, as in /replica?lag=100ms\n"};
   }
   const NodeStatus status = owner_.status();
-  const HealthAnswer health_answer = path == "/health"    ? health(status)
-                                     : path == "/leader"  ? leads(status)
-                                     : path == "/replica" ? follows(status, lag_ns)
-                                                          : ready(status, lag_ns);
+  const HealthAnswer answer = path == "/health"    ? health(status)
+                              : path == "/leader"  ? leads(status)
+                              : path == "/replica" ? follows(status, lag_ns)
+                                                   : ready(status, lag_ns);
   const bool led = status.leader < config_.replicas;
   const nlohmann::json body{
       {"group", status.group},
@@ -158,9 +158,8 @@ HttpService::Reply HttpService::health_reply(const std::string& path, const std:
       {"role", status.role},
       {"leader", led ? nlohmann::json(status.leader) : nlohmann::json()},
       {"lag_ms", status.lag_ns / 1'000'000},
-      {"reason",
-       health_answer.reason.empty() ? nlohmann::json() : nlohmann::json(health_answer.reason)}};
-  return {health_answer.status, kJson,
+      {"reason", answer.reason.empty() ? nlohmann::json() : nlohmann::json(answer.reason)}};
+  return {answer.status, kJson,
           body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
 }
 

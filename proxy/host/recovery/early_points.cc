@@ -27,27 +27,23 @@ std::string log_of(const Config& config) {
 }  // namespace
 
 std::vector<EarlyPoint> noted_early_points(const Config& config) {
-  std::vector<EarlyPoint> points;
   std::ifstream file(path_of(config));
-  if (!file) return points;
+  if (!file) return {};
   try {
     const auto json = nlohmann::json::parse(file);
-    if (json.at("log").get<std::string>() != log_of(config)) return points;
-    for (const auto& one : json.at("points")) points.push_back(early_point(one));
+    if (json.at("log").get<std::string>() == log_of(config)) return early_points(json.at("points"));
   } catch (const nlohmann::json::exception& e) {
     // The log contains the points, too: the node begins once more.
     spdlog::warn("{}: {}", path_of(config), e.what());
-    points.clear();
   }
-  return points;
+  return {};
 }
 
 Outcome note_early_point(const Config& config, const EarlyPoint& point) {
-  auto json = nlohmann::json::array();
-  for (const EarlyPoint& one : noted_early_points(config)) json.push_back(to_json(one));
-  json.push_back(to_json(point));
-  return checkpoint::write_file(path_of(config),
-                                nlohmann::json{{"log", log_of(config)}, {"points", json}}.dump());
+  auto points = noted_early_points(config);
+  points.push_back(point);
+  const nlohmann::json json{{"log", log_of(config)}, {"points", early_json(points)}};
+  return checkpoint::write_file(path_of(config), json.dump());
 }
 
 const EarlyPoint* first_missing(const NodeState& state,

@@ -29,12 +29,6 @@ proxy::OutputStream stream_of(const Json& json) {
           json.at(4).get<std::uint64_t>()};
 }
 
-Json early_json(const std::vector<EarlyPoint>& points) {
-  Json all = Json::array();
-  for (const EarlyPoint& p : points) all.push_back(to_json(p));
-  return all;
-}
-
 NodeState parse(const Json& json) {
   NodeState s;
   s.at.view = View{json.at("view").get<std::uint64_t>()};
@@ -58,9 +52,7 @@ NodeState parse(const Json& json) {
   if (json.contains("command")) json.at("command").get_to(s.server.command);
   s.server.files = json.value("machine_files", 0U);
   s.handed_over = json.value("handed_over", false);
-  if (json.contains("early")) {  // absent in an earlier version
-    for (const Json& one : json.at("early")) s.early.push_back(early_point(one));
-  }
+  if (json.contains("early")) s.early = early_points(json.at("early"));  // absent before
   const Json& outputs = json.at("outputs");
   s.outputs.bytes = outputs.at("bytes");
   s.outputs.hash.closed_sum = outputs.at("closed_sum");
@@ -70,16 +62,22 @@ NodeState parse(const Json& json) {
 
 }  // namespace
 
-Json to_json(const EarlyPoint& early) {
-  const TickPoint& p = early.point;
-  return {early.clock, p.build, p.offset, p.weight_ps, p.bytes, p.dead_flags};
+Json early_json(std::span<const EarlyPoint> points) {
+  Json all = Json::array();
+  for (const auto& [p, clock] : points) {
+    all.push_back({clock, p.build, p.offset, p.weight_ps, p.bytes, p.dead_flags});
+  }
+  return all;
 }
 
-EarlyPoint early_point(const Json& json) {
-  EarlyPoint early{};
-  early.clock = json.at(0);
-  early.point = {json.at(1), json.at(2), json.at(3), json.at(4), json.at(5)};
-  return early;
+std::vector<EarlyPoint> early_points(const Json& json) {
+  std::vector<EarlyPoint> points;
+  for (const Json& one : json) {
+    EarlyPoint& early = points.emplace_back();
+    early.clock = one.at(0);
+    early.point = {one.at(1), one.at(2), one.at(3), one.at(4), one.at(5)};
+  }
+  return points;
 }
 
 Json to_json(const NodeState& s) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,9 +42,9 @@ struct NodeState {
   Outputs::State outputs;
 };
 
-nlohmann::json to_json(const EarlyPoint& point);
+nlohmann::json early_json(std::span<const EarlyPoint> points);
 // Throws nlohmann::json::exception.
-EarlyPoint early_point(const nlohmann::json& json);
+std::vector<EarlyPoint> early_points(const nlohmann::json& json);
 
 nlohmann::json to_json(const NodeState& state);
 // kDamaged: not the output of to_json().

@@ -49,14 +49,14 @@ replica::Recovery::Rules rules_of(const Config& config, bool member) {
   return rules;
 }
 
-replica::ServerReport report_of(const control::Readiness& told) {
+replica::ServerReport report_of(const control::Readiness& readiness) {
   replica::ServerReport r;
-  r.acceptor_only = told.acceptor_only;
-  r.waits_behind = Index{told.progress.of};
-  r.lacks = told.needs_checkpoint;
-  r.recovers = told.recovers;
-  r.held = told.held;
-  r.lag_ms = told.lag_ms;
+  r.acceptor_only = readiness.acceptor_only;
+  r.waits_behind = Index{readiness.progress.of};
+  r.lacks = readiness.needs_checkpoint;
+  r.recovers = readiness.recovers;
+  r.held = readiness.held;
+  r.lag_ms = readiness.lag_ms;
   return r;
 }
 
@@ -216,8 +216,8 @@ void Recovery::rely_on_checkpoints() {
 
 bool Recovery::has_server(ReplicaId who) const {
   if (value(who) == config_.replica) return !acceptor_only_;
-  const auto report = owner_.readiness_of(who);
-  return !report || !report->acceptor_only;
+  const auto readiness = owner_.readiness_of(who);
+  return !readiness || !readiness->acceptor_only;
 }
 
 std::string Recovery::why_no_server() const {
@@ -280,8 +280,8 @@ void Recovery::look_at_group(std::int64_t now_ns) {
     if (leadership_.leads()) seen.lag_ns = owner_.lag_ns(m.id);
     // This replica's own report costs more, and is needed only if the log is full.
     const bool looks = value(m.id) != config_.replica || machine_.log_is_full();
-    if (const auto report = looks ? owner_.readiness_of(m.id) : std::nullopt) {
-      seen.report = report_of(*report);
+    if (const auto readiness = looks ? owner_.readiness_of(m.id) : std::nullopt) {
+      seen.report = report_of(*readiness);
     }
     members_.push_back(seen);
   }

@@ -320,8 +320,8 @@ void ServerRestart::note_dead_server() {
 }
 
 void ServerRestart::carry_out(const change::EndServer&) {
-  const Outcome outcome = parts_.monitor.end();
-  if (!outcome.ok()) step(change::EndRefused{outcome.error().message()});
+  const Outcome requested = parts_.monitor.end();
+  if (!requested.ok()) step(change::EndRefused{requested.error().message()});
 }
 
 // --- the server that begins ---------------------------------------------------------------------

@@ -3,7 +3,7 @@
 
 #include "checkpoint/criu.h"
 #include "checkpoint/image.h"
-#include "runtime/setup/alone.h"
+#include "runtime/setup/option_table.h"
 
 namespace crane::node {
 

@@ -96,8 +96,8 @@ control::ReplicaView seen_as(const consensus::MemberStatus& member, const PeerVi
              : peer.told       ? Contact::kReported
                                : Contact::kNotReported;
   one.gets_log = leads ? member.streaming : peer.gets_log;
-  if (peer.told) one.told = *peer.told;
-  one.told.needs_checkpoint = one.told.needs_checkpoint || member.needs_checkpoint;
+  if (peer.told) one.readiness = *peer.told;
+  one.readiness.needs_checkpoint = one.readiness.needs_checkpoint || member.needs_checkpoint;
   return one;
 }
 
@@ -118,7 +118,7 @@ control::GroupView seen_by(const KnownMembers& known,
     if (m.id != known.self) continue;
     control::ReplicaView& own = group.replicas.back();
     own.seen = control::ReplicaView::Contact::kReported;
-    own.told = known.own;
+    own.readiness = known.own;
     own.gets_log = known.leads || known.gets_log;
   }
   return group;

@@ -60,8 +60,8 @@ void ModelSupervisor::node_ended(unsigned id, node::ExitStatus how) {
 }
 
 void ModelSupervisor::server_runs(unsigned id) {
-  using supervise::Word;
-  hear(supervise::Said{static_cast<int>(id), host_ ? Word::kServes : Word::kReady});
+  using supervise::Report;
+  hear(supervise::Reported{static_cast<int>(id), host_ ? Report::kServes : Report::kReady});
 }
 
 // An agent notices the end of its node, which ends with its server's status.
@@ -123,7 +123,7 @@ void ModelSupervisor::carry_out(const supervise::AskCheckpoint& action) {
 
 void ModelSupervisor::carry_out(const supervise::LookForCheckpoint& action) {
   const auto id = static_cast<unsigned>(action.replica);
-  hear(supervise::Facts{action.replica, !world_.hosts().seen_by(id).empty()});
+  hear(supervise::CheckpointLookup{action.replica, !world_.hosts().seen_by(id).empty()});
 }
 
 void ModelSupervisor::carry_out(const supervise::Say& action) {

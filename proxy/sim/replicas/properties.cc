@@ -157,7 +157,7 @@ control::Verdict ReplicaWorld::status() const {
                                              : control::ReplicaView::Contact::kGone;
     seen.connected = a.connected();
     seen.gets_log = a.streaming;
-    if (r.up()) seen.told = r.readiness();
+    if (r.up()) seen.readiness = r.readiness();
     group.replicas.push_back(seen);
   }
   if (log_.leader() != kNone) group.leader = static_cast<int>(log_.leader());

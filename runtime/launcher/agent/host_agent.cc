@@ -50,12 +50,11 @@ using setup::status_of;
 constexpr int kAskMs = 1000;               // limit for a node's answer
 constexpr int kAskEveryMs = 100;           // between requests until the node serves
 constexpr int kAskServingMs = 1000;        // between later requests
-constexpr int kLeftMs = 10'000;            // for processes that a killed node left behind
 constexpr int kFlushMs = 5'000;            // for the last messages to crane-run
 constexpr int kEndMs = 45'000;             // for another agent to end
 constexpr std::size_t kBacklog = 1 << 20;  // bytes kept for a crane-run that does not read
-// Messages to crane-run.  Never waits for crane-run: a stopped terminal must not stop a node.
 
+// Messages to crane-run.  Never waits for crane-run: a stopped terminal must not stop a node.
 class Wire {
  public:
   Wire() { fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK); }
@@ -118,8 +117,8 @@ int end_agents(const std::string& dir, const std::string& name) {
 // runtime/supervise decides what to do with the host's replica; HostAgent carries it out.
 class HostAgent {
  public:
-  // A byte written to `lookout` releases the remote shell.
-  explicit HostAgent(int lookout) : lookout_(lookout) {}
+  // A byte written to `release_pipe` releases the remote shell.
+  explicit HostAgent(int release_pipe) : release_pipe_(release_pipe) {}
   int run();
 
  private:
@@ -160,7 +159,7 @@ class HostAgent {
   int replica_ = -1;
   Child node_;
   Lines commands_, lines_;
-  int lookout_, signals_ = -1;
+  int release_pipe_, signals_ = -1;
   bool connected_ = true, started_ = false, serves_ = false, done_ = false;
   std::int64_t ask_ms_ = 0;
   int status_ = 0;
@@ -280,7 +279,7 @@ void HostAgent::on_disconnect() {
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {0, 1, 2}) dup2(nothing, fd);
   close(nothing);
-  (void)!write(lookout_, "", 1);
+  (void)!write(release_pipe_, "", 1);
 }
 
 std::string HostAgent::replica_home() const {
@@ -295,16 +294,8 @@ void HostAgent::on_node_end(int status) {
   node_.out = node_.pid = -1;
   serves_ = false;
   last_state_.clear();
-  // Processes that the node left (container supervisors that clean up) are now children of this
-  // process: wait for them.
-  const auto deadline = now_ms() + kLeftMs;
-  while (now_ms() < deadline) {
-    checkpoint::end_orphans(fs::path(directories_.host_dir()).parent_path());
-    const pid_t left = waitpid(-1, nullptr, WNOHANG);
-    if (left < 0) break;
-    if (left == 0) poll(nullptr, 0, 5);
-  }
-  checkpoint::remove_what_was_left();
+  wait_for_left_processes(
+      [this] { checkpoint::end_orphans(fs::path(directories_.host_dir()).parent_path()); });
   const bool drained = access(drained_mark().c_str(), F_OK) == 0;
   step(supervise::NodeEnded{replica_, status, drained, last_line_});
 }
@@ -315,8 +306,8 @@ void HostAgent::carry_out(const supervise::Leave& a) {
   const std::string home = replica_home();
   std::ifstream in(home + "/status.json");
   const Json state = Json::parse(in, nullptr, false);
-  const std::uint64_t told = control::number_in(state, "server_exit", control::kAny);
-  const int server_exit = told <= UINT8_MAX ? static_cast<int>(told) : -1;
+  const std::uint64_t reported = control::number_in(state, "server_exit", control::kAny);
+  const int server_exit = reported <= UINT8_MAX ? static_cast<int>(reported) : -1;
   const std::string server_end = control::text_in(state, "server_end");
   const bool failed = supervise::server_end_status(supervise::exit_reason_of(server_end),
                                                    std::max(server_exit, 0)) != 0;
@@ -351,7 +342,7 @@ Json HostAgent::answer(const Json& request) {
   };
   if (asked("do", "state") && supervisor_) {
     const auto& replica = supervisor_->replicas().front();
-    return {{"ok", true}, {"message", replica.in_vain}, {"node", replica.has_node()}};
+    return {{"ok", true}, {"message", replica.resume_failure}, {"node", replica.has_node()}};
   }
   if (!asked("do", "resume")) {
     return answer_of({"unknown", "this version of the agent does not know that request"});
@@ -390,7 +381,7 @@ void HostAgent::ask_node_state() {
   if (state.dump() == last_state_) return;
   last_state_ = state.dump();
   serves_ = state["server"].get<bool>() && !state["ports"].empty();
-  if (serves_) step(supervise::Said{replica_, supervise::Word::kServes});
+  if (serves_) step(supervise::Reported{replica_, supervise::Report::kServes});
   wire_.send(state);
 }
 
@@ -464,13 +455,13 @@ int HostAgent::run() {
 // AGENT-3: sshd keeps a connection until the process that it started has ended, even if all
 // descriptors are closed.
 int run_host_agent() {
-  int lookout[2] = {-1, -1};
-  const pid_t agent = pipe2(lookout, O_CLOEXEC) == 0 ? fork() : -1;
-  if (agent <= 0) return HostAgent(lookout[1]).run();
-  close(lookout[1]);
-  char let_go;
+  int release_pipe[2] = {-1, -1};
+  const pid_t agent = pipe2(release_pipe, O_CLOEXEC) == 0 ? fork() : -1;
+  if (agent <= 0) return HostAgent(release_pipe[1]).run();
+  close(release_pipe[1]);
+  char byte;
   ssize_t got;
-  while ((got = read(lookout[0], &let_go, 1)) < 0 && errno == EINTR) {
+  while ((got = read(release_pipe[0], &byte, 1)) < 0 && errno == EINTR) {
   }
   if (got > 0) return 0;
   int status = 0;

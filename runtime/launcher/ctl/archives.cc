@@ -40,6 +40,25 @@ bool is_directory_name(const std::string& path) {
          path.find("/..") == std::string::npos && path.find('\0') == std::string::npos;
 }
 
+// The fields of each header, in the order of its text.
+template <typename Header, typename Each>
+void for_each_field(Header& a, Each each) {
+  each("group", a.group);
+  each("view", a.view);
+  each("index", a.index);
+  each("replica", a.replica);
+  each("time", a.time);
+  each("tier", a.tier);
+  each("data", a.data);
+  each("program", a.program);
+  each("crane", a.crane);
+  each("libcrane", a.libcrane);
+  each("kernel", a.kernel);
+  each("digest", a.digest);
+  each("durability", a.durability);
+  each("command", a.command);
+}
+
 // A follower of this machine that answers; -1: none.
 int follower_here(const Json& summary) {
   for (const Json& row : control::list_in(summary, "replicas")) {
@@ -80,13 +99,8 @@ About about_of(const checkpoint::Listed& listed, std::vector<std::string> data) 
 
 std::string text_of(const About& about, const char* head) {
   const int version = about.has_log() ? kVersionWithLog : kVersion;
-  nlohmann::ordered_json json = {
-      {"format", head},           {"version", version},     {"group", about.group},
-      {"view", about.view},       {"index", about.index},   {"replica", about.replica},
-      {"time", about.time},       {"tier", about.tier},     {"data", about.data},
-      {"program", about.program}, {"crane", about.crane},   {"libcrane", about.libcrane},
-      {"kernel", about.kernel},   {"digest", about.digest}, {"durability", about.durability},
-      {"command", about.command}};
+  nlohmann::ordered_json json = {{"format", head}, {"version", version}};
+  for_each_field(about, [&json](const char* name, const auto& value) { json[name] = value; });
   if (about.has_log()) {
     json["last"] = about.last;
     json["entries"] = about.last - about.index;
@@ -107,20 +121,7 @@ Result<About> parse_about(const std::string& text, const char* head, const std::
   }
   try {
     About a;
-    json.at("group").get_to(a.group);
-    json.at("view").get_to(a.view);
-    json.at("index").get_to(a.index);
-    json.at("replica").get_to(a.replica);
-    json.at("time").get_to(a.time);
-    json.at("tier").get_to(a.tier);
-    json.at("data").get_to(a.data);
-    json.at("program").get_to(a.program);
-    json.at("crane").get_to(a.crane);
-    json.at("libcrane").get_to(a.libcrane);
-    json.at("kernel").get_to(a.kernel);
-    json.at("digest").get_to(a.digest);
-    json.at("durability").get_to(a.durability);
-    json.at("command").get_to(a.command);
+    for_each_field(a, [&json](const char* name, auto& value) { json.at(name).get_to(value); });
     if (with_log) {
       json.at("last").get_to(a.last);
       json.at("versions").get_to(a.versions);
@@ -182,10 +183,10 @@ int check_source(const Request& request, const Source& source, const Json& summa
     return static_cast<int>(Health::kNoLeader);
   }
   if (data == Data::kIfAny || !source.data.empty()) return 0;
-  say("refused: " + source.group +
-      ": its server has no lasting directory, so there are no data to export; start the group "
+  return refuse(
+      source.group,
+      "its server has no lasting directory, so there are no data to export; start the group "
       "with --data DIR");
-  return kRefused;
 }
 
 // Chooses the group and finds its directories.  Returns 0, or the exit status after a message.
@@ -275,9 +276,8 @@ int take_source(const Request& request, Source& source, Data needed) {
   if (request.replica < 0 && !all_here(summary)) {
     now.replica = follower_here(summary);
     if (now.replica < 0) {
-      say("refused: " + source.group +
-          ": it has no follower on this machine; run this on a follower's host");
-      return kRefused;
+      return refuse(source.group,
+                    "it has no follower on this machine; run this on a follower's host");
     }
   }
   Taken taken;
@@ -291,9 +291,9 @@ int take_source(const Request& request, Source& source, Data needed) {
     return bad;
   }
   if (!taken.here) {
-    say("refused: " + source.group + ": replica " + std::to_string(taken.replica) +
-        ", which took the checkpoint, is on another host; run this there");
-    return kRefused;
+    return refuse(source.group,
+                  "replica " + std::to_string(taken.replica) +
+                      ", which took the checkpoint, is on another host; run this there");
   }
   source.place = home + "/r" + std::to_string(taken.replica) + "/checkpoints";
   Checkpoints place({source.place, 1, {}});

@@ -64,6 +64,11 @@ bool starts(const std::string& replica_home, pid_t node) {
 
 void print(const std::string& text) { (void)!write(STDOUT_FILENO, text.data(), text.size()); }
 
+int refuse(const std::string& group, const std::string& why) {
+  say("refused: " + group + ": " + why);
+  return kRefused;
+}
+
 int choose_groups(const Request& request, std::vector<std::string>& groups) {
   bool denied = false;
   if (request.group.empty()) {

@@ -68,6 +68,8 @@ struct RequestResult {
 };
 
 void print(const std::string& text);
+// Prints "refused: GROUP: WHY" and returns the exit status for it.
+int refuse(const std::string& group, const std::string& why);
 
 // --- choice of groups (ctl.cc): 0, or the exit status after a message
 int choose_groups(const Request& request, std::vector<std::string>& groups);

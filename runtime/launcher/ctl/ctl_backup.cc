@@ -48,9 +48,9 @@ struct Contents {
 
 Outcome send_group(const std::string& home, const Contents& contents, TreeSink& sink) {
   const std::string file = home + "/" + kKnownGroupName;
-  if (auto outcome = checkpoint::walk(file, kKnownGroupName, sink); !outcome) return outcome;
-  auto outcome = checkpoint::walk(contents.source.listed.path, kCheckpoint, sink);
-  if (!outcome || contents.log.path().empty()) return outcome;
+  if (auto sent = checkpoint::walk(file, kKnownGroupName, sink); !sent) return sent;
+  auto sent = checkpoint::walk(contents.source.listed.path, kCheckpoint, sink);
+  if (!sent || contents.log.path().empty()) return sent;
   return checkpoint::walk(contents.log.path(), kLog, sink);
 }
 
@@ -59,9 +59,8 @@ Result<std::uint64_t> write_backup(const std::string& home, const Contents& cont
   auto fd = file.open();
   if (!fd) return fd.error();
   ArchiveWriter writer(std::move(fd).value(), file.shown());
-  if (auto outcome = writer.head(kBackupHead, text_of(about, kBackupHead)); !outcome)
-    return outcome.error();
-  if (auto outcome = send_group(home, contents, writer); !outcome) return outcome.error();
+  if (auto sent = writer.head(kBackupHead, text_of(about, kBackupHead)); !sent) return sent.error();
+  if (auto sent = send_group(home, contents, writer); !sent) return sent.error();
   if (auto ended = writer.finish(!file.is_stdout()); !ended) return ended.error();
   if (auto named = file.name_it(); !named) return named.error();
   return writer.bytes();
@@ -73,10 +72,10 @@ int read_group(const std::string& group, const std::string& home, KnownGroup& kn
   if (!text && text.error().code != Code::kNotFound) return say_error(text.error());
   auto parsed = text ? parse_known_group(text.value()) : Result<KnownGroup>(text.error());
   if (!parsed || (parsed.value().durability == "memory" && parsed.value().data.empty())) {
-    say("refused: " + group +
-        ": the group keeps nothing for its next start, so there is nothing to back up; crane-run "
+    return refuse(
+        group,
+        "the group keeps nothing for its next start, so there is nothing to back up; crane-run "
         "keeps the data of a group on one machine with --data DIR or --durability disk");
-    return kRefused;
   }
   known = std::move(parsed).value();
   return 0;
@@ -104,9 +103,8 @@ int take_contents(const Request& request, const KnownGroup& known, Contents& con
     const int status = contents.log.take(request, source, known.log_id, gone);
     if (status == 0 || !gone) return status;
   }
-  say("refused: " + contents.source.group +
-      ": its log was cut after each checkpoint before the backup had copied it; try again");
-  return kRefused;
+  return refuse(contents.source.group,
+                "its log was cut after each checkpoint before the backup had copied it; try again");
 }
 
 About about_contents(const Contents& contents, const KnownGroup& known, const std::string& home) {
@@ -219,7 +217,7 @@ Outcome make_base(const std::string& to, const Source& source) {
     names.push_back(one.substr(1));
   }
   NumberedTrees numbered(names, source.listed.path, out);
-  if (auto outcome = send_data(source, numbered); !outcome) return outcome.error();
+  if (auto sent = send_data(source, numbered); !sent) return sent.error();
   std::error_code ignored;
   auto made = checkpoint::make_base(directories, to + "/base", checkpoint::Before::kStays,
                                     checkpoint::Content::kMoved);
@@ -329,8 +327,7 @@ int back_up(const Request& request) {
   if (const int bad = take_contents(request, known, contents); bad != 0) return bad;
   About about = about_contents(contents, known, home);
   ContentDigest content;
-  if (auto outcome = send_group(home, contents, content); !outcome)
-    return say_error(outcome.error());
+  if (auto sent = send_group(home, contents, content); !sent) return say_error(sent.error());
   about.digest = content.finish();
   NewFile file(request.file);
   const auto written = write_backup(home, contents, about, file);

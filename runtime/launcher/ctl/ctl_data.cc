@@ -36,9 +36,8 @@ Outcome write_archive(const Source& source, const About& about, NewFile& file,
   auto fd = file.open();
   if (!fd) return fd.error();
   ArchiveWriter writer(std::move(fd).value(), file.shown());
-  if (auto outcome = writer.head(kExportHead, text_of(about, kExportHead)); !outcome)
-    return outcome;
-  if (auto outcome = send_data(source, writer); !outcome) return outcome.error();
+  if (auto sent = writer.head(kExportHead, text_of(about, kExportHead)); !sent) return sent;
+  if (auto sent = send_data(source, writer); !sent) return sent.error();
   if (auto ended = writer.finish(!file.is_stdout()); !ended) return ended;
   bytes = writer.bytes();
   return file.name_it();
@@ -50,7 +49,7 @@ Outcome write_directory(const Source& source, const About& about, const std::str
   if (auto begun = fresh.begin(); !begun) return begun;
   Extractor out(fresh.path());
   NumberedTrees numbered(trees_of(about.data), path, out);
-  if (auto outcome = send_data(source, numbered); !outcome) return outcome.error();
+  if (auto sent = send_data(source, numbered); !sent) return sent.error();
   for (std::size_t i = 0; i < about.data.size(); ++i) {
     std::error_code failed;
     const std::string to = fresh.path() + about.data[i];

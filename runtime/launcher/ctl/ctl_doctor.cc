@@ -85,7 +85,7 @@ int examine_group(const Request& request) {
   if (std::error_code ignored; std::filesystem::is_directory(base, ignored)) {
     report.findings.push_back(check_copies(look_at_room(what.dir), what.wanted, bytes_below(base)));
   }
-  return tell(report, request.output);
+  return print_report(report, request.output);
 }
 
 }  // namespace crane::launcher

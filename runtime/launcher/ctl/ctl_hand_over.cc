@@ -34,11 +34,6 @@ std::set<std::string> differences(const std::string& theirs) {
   return names;
 }
 
-int refuse(const std::string& group, const std::string& why) {
-  say("refused: " + group + ": " + why);
-  return kRefused;
-}
-
 // Whether the executable file of the process is gone, because an installer has replaced it.
 bool was_replaced(std::uint64_t pid) {
   char path[4096];

@@ -79,15 +79,10 @@ void keep_one(const Request& request, const std::string& group) {
   }
 }
 
-int refuse(const std::string& group, const std::string& why) {
-  say("refused: " + group + ": " + why);
-  return kRefused;
-}
-
 // Hands the lead over if this replica has it.
 int hand_over(const Request& request, const std::string& group, int replica) {
   const auto deadline = now_ms() + kPatienceMs;
-  for (ChangePrinter tell; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
+  for (ChangePrinter print_change; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
     if (!summary["leader"].is_number()) continue;
     if (summary["leader"] != replica) return 0;
@@ -96,7 +91,7 @@ int hand_over(const Request& request, const std::string& group, int replica) {
       say(result.message);
       return result.status;
     }
-    tell("the lead is handed over");
+    print_change("the lead is handed over");
   }
   return refuse(group, name_of(replica) + " still leads; see crane-ctl status " + group);
 }
@@ -117,7 +112,7 @@ int drain(const Request& request, const std::string& group, int replica, Starter
   const auto deadline = now_ms() + kPatienceMs;
   bool asked = false;
   pid_t node = 0;
-  for (ChangePrinter tell;; poll(nullptr, 0, kLookEveryMs)) {
+  for (ChangePrinter print_change;; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
     const Json row = row_of(summary, replica);
     const std::string state = text_in(row, "state");
@@ -141,9 +136,9 @@ int drain(const Request& request, const std::string& group, int replica, Starter
     const RequestResult result = ask_replica(request, group, replica, {{"do", "leave"}});
     asked = result.status == 0;
     if (asked) {
-      tell(result.message);
+      print_change(result.message);
     } else if (result.busy) {
-      tell("waiting: " + result.message);
+      print_change("waiting: " + result.message);
     } else {
       say(result.message);
       return result.status;
@@ -178,7 +173,7 @@ int wait_until_back(const Request& request, const std::string& group, int replic
   std::uint64_t goal = number_in(summary_of(request, group), "commit");
   std::int64_t gone_ms = 0;
   int looks = 0;
-  for (ChangePrinter tell;; poll(nullptr, 0, kLookEveryMs)) {
+  for (ChangePrinter print_change;; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
     const Json row = row_of(summary, replica);
     if (text_in(row, "state") != "ok") {
@@ -195,8 +190,8 @@ int wait_until_back(const Request& request, const std::string& group, int replic
     const bool knows = alone ? looks >= kLooks : looks > 0;
     const bool there = knows && number_in(row, "applied") >= goal;
     if (!there || role != "voter") {
-      tell(there ? "waiting: it votes once its log has caught up"
-                 : "waiting: its server catches up");
+      print_change(there ? "waiting: it votes once its log has caught up"
+                         : "waiting: its server catches up");
       continue;
     }
     const std::uint64_t at = number_in(object_in(row, "checkpoint"), "restored_at");
@@ -373,7 +368,7 @@ int replace_member(const Request& request) {
   }
   bool leaving = false;
   std::uint64_t goal = 0;
-  for (ChangePrinter tell;; poll(nullptr, 0, kLookEveryMs)) {
+  for (ChangePrinter print_change;; poll(nullptr, 0, kLookEveryMs)) {
     const auto answers = ask_all(request, group);
     const Json summary = summarise(group, answers);
     const Json members = list_in(summary, "members");
@@ -383,7 +378,7 @@ int replace_member(const Request& request) {
         return 0;
       }
       if (members.empty())
-        tell("waiting: no node reports the members; see crane-ctl status " + group);
+        print_change("waiting: no node reports the members; see crane-ctl status " + group);
       continue;
     }
     if (role_of(summary, request.fresh) == "analysis") {
@@ -402,10 +397,10 @@ int replace_member(const Request& request) {
     const RequestResult result = next_change(request, group, summary, step, goal);
     leaving |= step == ReplaceStep::kRemove && result.status == 0;
     if (result.status == 0) {
-      tell(result.message);
+      print_change(result.message);
     } else if (result.busy) {
-      tell("waiting: " + result.message +
-           (step == ReplaceStep::kPromote ? "; does its node run?" : ""));
+      print_change("waiting: " + result.message +
+                   (step == ReplaceStep::kPromote ? "; does its node run?" : ""));
     } else {
       say(result.message + "; run the same command again to continue from here");
       return result.status;

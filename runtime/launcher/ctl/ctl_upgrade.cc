@@ -92,14 +92,15 @@ bool agreed(const Request& request, const std::string& group, const Running& now
 // Waits until the leader reports the result of the upgrade at this entry.
 int await_verdict(const Request& request, const std::string& group, std::uint64_t entry) {
   const auto deadline = now_ms() + request.seconds * 1000 + kOtherStepsMs;
-  std::string shown;
+  std::string printed;
   for (; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
     for (const auto& [replica, answer] : ask_all(request, group)) {
       if (text_in(answer.status, "role") != "leader") continue;
       const Json upgrade = object_in(answer.status, "upgrade");
       if (number_in(upgrade, "entry") != entry) continue;
       const std::string state = text_in(upgrade, "state");
-      if (state == "trial" && shown != state) print((shown = state) + ": the new server starts\n");
+      if (state == "trial" && printed != state)
+        print((printed = state) + ": the new server starts\n");
       if (state == "kept") {
         print(
             "upgraded: clients are let in.  The command that started the group still identifies "
@@ -186,12 +187,12 @@ int upgrade_server(const Request& request) {
     return kRefused;
   }
   if (request.command.empty() && files == now.files) {
-    say("refused: " + group +
-        ": nothing has to end at once: its servers read this machine's present programs and /etc, "
+    return refuse(
+        group,
+        "nothing has to end at once: its servers read this machine's present programs and /etc, "
         "and this build of Crane can run beside those of its replicas; replace one replica after "
         "the other, the leader last, with crane-ctl replica drain N and resume N, or give another "
         "command line after --");
-    return kRefused;
   }
   const std::string text = Json(words).dump(-1, ' ', false, Json::error_handler_t::replace);
   if (Json::parse(text) != Json(words)) {

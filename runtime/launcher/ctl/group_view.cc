@@ -95,11 +95,11 @@ ReplicaView one_seen(int replica, const std::map<int, NodeAnswer>& answers, cons
   }
   one.gets_log = control::flag_in(peer, "streaming", true);
   if (one.seen != ReplicaView::Contact::kReported) return one;
-  const auto report = control::readiness_in(here ? own->second.status : peer);
-  if (!report) one.seen = ReplicaView::Contact::kNotReported;
-  one.told = report.value_or(control::Readiness{});
+  const auto reported = control::readiness_in(here ? own->second.status : peer);
+  if (!reported) one.seen = ReplicaView::Contact::kNotReported;
+  one.readiness = reported.value_or(control::Readiness{});
   const bool needs = control::flag_in(peer, "needs_checkpoint");
-  one.told.needs_checkpoint = one.told.needs_checkpoint || needs;
+  one.readiness.needs_checkpoint = one.readiness.needs_checkpoint || needs;
   return one;
 }
 

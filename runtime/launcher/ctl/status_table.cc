@@ -83,7 +83,7 @@ void complete_members(Json& members, const Json* leader, const std::map<int, Nod
 }
 
 // The group's state from all answers.
-struct Heard {
+struct Overview {
   std::uint64_t commit = 0, view = 0;
   std::uint64_t leader = kNoReplicaNumber;
   std::size_t replicas = 0;
@@ -91,21 +91,21 @@ struct Heard {
 };
 
 // Only followers and the leader itself know the leader; the answer of the newest view counts.
-Heard hear(const std::map<int, NodeAnswer>& answers) {
-  Heard heard;
-  if (!answers.empty()) heard.replicas = static_cast<std::size_t>(answers.rbegin()->first) + 1;
+Overview overview_of(const std::map<int, NodeAnswer>& answers) {
+  Overview overview;
+  if (!answers.empty()) overview.replicas = static_cast<std::size_t>(answers.rbegin()->first) + 1;
   for (const auto& [replica, answer] : answers) {
     if (answer.reply != Reply::kAnswer) continue;
-    heard.any = true;
-    heard.commit = std::max(heard.commit, number(answer.status, "commit"));
-    heard.replicas = std::max<std::size_t>(heard.replicas, number(answer.status, "replicas"));
+    overview.any = true;
+    overview.commit = std::max(overview.commit, number(answer.status, "commit"));
+    overview.replicas = std::max<std::size_t>(overview.replicas, number(answer.status, "replicas"));
     if (control::number_in(answer.status, "leader", kNoReplicaNumber) < kNoReplicaNumber &&
-        number(answer.status, "view") >= heard.view) {
-      heard.view = number(answer.status, "view");
-      heard.leader = number(answer.status, "leader");
+        number(answer.status, "view") >= overview.view) {
+      overview.view = number(answer.status, "view");
+      overview.leader = number(answer.status, "leader");
     }
   }
-  return heard;
+  return overview;
 }
 
 Json row_of(int replica, const std::map<int, NodeAnswer>& answers, const Json* witness,
@@ -153,20 +153,20 @@ void add_group(Json& summary, const std::map<int, NodeAnswer>& answers, const Js
 Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers,
                const std::string& unsupervised) {
   const Json* leader = leader_of(answers);
-  const Heard heard = hear(answers);
+  const Overview overview = overview_of(answers);
   Json summary{{"version", control::kVersion},
                {"group", group},
-               {"leader", heard.leader < kNoReplicaNumber ? Json(heard.leader) : Json()},
+               {"leader", overview.leader < kNoReplicaNumber ? Json(overview.leader) : Json()},
                {"not_serving", nullptr},
                {"replicas", Json::array()}};
-  add_group(summary, answers, leader, heard.view);
-  for (int i = 0; i < static_cast<int>(heard.replicas); ++i) {
-    Json row = row_of(i, answers, witness_of(answers), heard.commit);
+  add_group(summary, answers, leader, overview.view);
+  for (int i = 0; i < static_cast<int>(overview.replicas); ++i) {
+    Json row = row_of(i, answers, witness_of(answers), overview.commit);
     if (row["state"] == name(Reply::kAbsent) && was_removed(summary, i)) row["state"] = "no member";
     summary["replicas"].push_back(std::move(row));
   }
-  summary["view"] = heard.leader < kNoReplicaNumber ? Json(heard.view) : Json();
-  summary["commit"] = heard.any ? Json(heard.commit) : Json();
+  summary["view"] = overview.leader < kNoReplicaNumber ? Json(overview.view) : Json();
+  summary["commit"] = overview.any ? Json(overview.commit) : Json();
   if (!unsupervised.empty()) {
     summary["supervised"] = false;
     summary["unsupervised"] = unsupervised;
@@ -243,10 +243,7 @@ std::string soft_barriers_text(const Json& summary) {
 
 // A text of a row about the recovery of its replica; "": it has none.
 std::string of_recovery(const Json& row, const char* what) {
-  const auto found = row.find("recovery");
-  if (found == row.end() || !found->is_object()) return "";
-  const auto text = found->find(what);
-  return text != found->end() && text->is_string() ? text->get<std::string>() : "";
+  return text_in(object_in(row, "recovery"), what);
 }
 
 // The checkpoints of this machine's replicas: the newest published one, the newest abandoned one if
@@ -275,11 +272,8 @@ std::string checkpoints_text(const Json& summary) {
   }
   std::string text;
   for (const Json& row : summary["replicas"]) {
-    const auto found = row.find("checkpoint");
-    if (found == row.end() || !found->is_object()) continue;
-    const auto none = found->find("none_because");
-    if (none == found->end() || !none->is_string() || *none == "") continue;
-    text = "none are taken: " + none->get<std::string>();
+    const std::string why = text_in(object_in(row, "checkpoint"), "none_because");
+    if (!why.empty()) text = "none are taken: " + why;
   }
   if (published != nullptr) {
     text = fmt::format("entry {} by replica {}, held for {} ms", last, cell(*published, "replica"),
@@ -297,9 +291,8 @@ std::string checkpoints_text(const Json& summary) {
 std::string analysis_text(const Json& summary) {
   std::string text;
   for (const Json& row : summary["replicas"]) {
-    const auto found = row.find("analysis");
-    if (found == row.end() || !found->is_object()) continue;
-    const Json& a = *found;
+    const Json& a = object_in(row, "analysis");
+    if (a.empty()) continue;
     text += fmt::format(
         "analysis by replica {}: {}, entry {} of {}, {} behind ({} MB on disk); {} "
         "findings",
@@ -326,13 +319,13 @@ std::string analysis_text(const Json& summary) {
 std::string returns_text(const Json& summary) {
   std::string text;
   for (const Json& row : summary["replicas"]) {
-    const auto found = row.find("returns");
-    if (found == row.end() || !found->is_object()) continue;
-    text +=
-        fmt::format("replica {} recovers {}, after {} ends in a row ({} starts it at once): {}\n",
-                    cell(row, "replica"),
-                    supervise::when_text(static_cast<std::int64_t>(number(*found, "next_in_ms"))),
-                    cell(*found, "attempts"), text_in(*found, "command"), text_in(*found, "why"));
+    const Json& returns = object_in(row, "returns");
+    if (returns.empty()) continue;
+    text += fmt::format(
+        "replica {} recovers {}, after {} ends in a row ({} starts it at once): {}\n",
+        cell(row, "replica"),
+        supervise::when_text(static_cast<std::int64_t>(number(returns, "next_in_ms"))),
+        cell(returns, "attempts"), text_in(returns, "command"), text_in(returns, "why"));
   }
   return text + (summary.contains("unsupervised")
                      ? "unsupervised: " + summary["unsupervised"].get<std::string>() + "\n"
@@ -366,10 +359,6 @@ std::string recovery_text(const Json& summary) {
   if (tier == "replay") text += ", all inputs again";
   return text + (why.empty() ? "" : ": " + why) + "\n" + returned;
 }
-
-}  // namespace
-
-namespace {
 
 // Details for which the first line has no room.
 std::string serving_text(const Json& summary) {

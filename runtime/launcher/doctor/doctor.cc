@@ -63,7 +63,7 @@ std::vector<Finding> examine(const Examination& what) {
   return findings;
 }
 
-int tell(const Report& report, const std::string& output) {
+int print_report(const Report& report, const std::string& output) {
   const std::string text = output == "json" ? report.json().dump(2) + "\n" : report.text();
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);

@@ -22,6 +22,6 @@ struct Examination {
 // Tests and measures for some seconds; leaves nothing behind.
 std::vector<Finding> examine(const Examination& what);
 // Writes the report to standard output and returns the exit status.
-int tell(const Report& report, const std::string& output);
+int print_report(const Report& report, const std::string& output);
 
 }  // namespace crane::launcher

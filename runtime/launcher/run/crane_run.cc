@@ -184,7 +184,7 @@ int stop_group(Options options) {
   Outcome problem = Done{};
   std::vector<const char*> words{"crane-run"};
   for (const auto& word : remains.record->words) words.push_back(word.c_str());
-  restore_environment(*remains.record);
+  restore_environment(remains.record->environment, remains.record->directory);
   if (parse_options(static_cast<int>(words.size()), words.data(), first, problem) != Parsed::kRun) {
     return fail(problem.error());
   }
@@ -201,7 +201,7 @@ int run_doctor(const DoctorOptions& o) {
   what.wanted.replicas = o.replicas;
   what.wanted.ring_mb = o.ring_mb;
   for (const std::uint16_t port : o.ports) what.ports.push_back({port, check_port(port), false});
-  return tell({kThisMachine, examine(what)}, o.output);
+  return print_report({kThisMachine, examine(what)}, o.output);
 }
 
 }  // namespace
@@ -233,7 +233,7 @@ int main(int argc, char** argv) {
   // A group whose data last continues from its disk if none of its nodes lives.
   const bool from_disk = options.lasts() && remains.living == 0;
   const bool fresh = !remains.record || options.force_new_group || from_disk;
-  if (!fresh) restore_environment(*remains.record);
+  if (!fresh) restore_environment(remains.record->environment, remains.record->directory);
   if (auto p = find_all(options, found); !p) return fail(p.error());
   if (options.dry_run && fresh) return show_plan(options, found, remains, fresh);
   if (fresh) return run_new(options, found);

@@ -27,7 +27,6 @@ using Json = nlohmann::json;
 
 constexpr int kOutputTimeoutMs = 5'000;  // for a stopped reader of the servers' output
 constexpr int kLookTimeoutMs = 500;      // between two looks at a node that does not answer
-constexpr int kLeftTimeoutMs = 10'000;   // for processes that nodes left behind
 
 sigset_t signals_of_group() {
   sigset_t set;
@@ -119,10 +118,11 @@ int Group::conclude() {
     return supervisor_.status();
   }
   say(problem.error().text, setup::Level::kError);
-  // If the first port was taken, no client was ever heard.  A group that --strict ended was started
-  // to find unhooked calls.  Both hold no data worth keeping.
-  const bool heard = status_of(problem) != Status::kPortTaken || !listeners_.sockets().empty();
-  if (supervisor_.has_served() && heard && status_of(problem) != Status::kUnhooked) {
+  // If the first port was taken, the group never had a client.  A group that --strict ended was
+  // started to find unhooked calls.  Neither holds data that matters.
+  const bool had_clients =
+      status_of(problem) != Status::kPortTaken || !listeners_.sockets().empty();
+  if (supervisor_.has_served() && had_clients && status_of(problem) != Status::kUnhooked) {
     report_kept_data();
   } else {
     directories_.keep_logs();
@@ -191,7 +191,7 @@ void Group::serve() {
     if (fds[1].revents != 0 || fds[4].revents != 0) output_.show();
     if (fds[5].revents != 0) setup::flush_messages();
     if (fds[3].revents != 0) unsaved_.look();
-    for (auto& replica : replicas_) hear(replica);
+    for (auto& replica : replicas_) read_messages(replica);
     look_at_adopted();
     if (fds[2].revents != 0)
       agent_socket_.answer([this](const Json& request) { return answer(request); });
@@ -200,15 +200,7 @@ void Group::serve() {
   }
   // The processes that keep sockets for other nodes are no longer needed.
   (void)setup::end_connections(options_.name);
-  // Processes that the nodes left (container supervisors that clean up) are now children of this
-  // process: wait for them.
-  const auto deadline = now_ms() + kLeftTimeoutMs;
-  while (now_ms() < deadline) {
-    const pid_t left = waitpid(-1, nullptr, WNOHANG);
-    if (left < 0) break;
-    if (left == 0) poll(nullptr, 0, 5);
-  }
-  checkpoint::remove_what_was_left();
+  wait_for_left_processes();
 }
 
 void Group::on_signals() {
@@ -232,7 +224,7 @@ void Group::reap() {
 }
 
 void Group::on_node_end(Replica& replica, int status) {
-  hear(replica);  // its last messages count before its end is judged
+  read_messages(replica);  // its last messages count before its end is judged
   replica.node = -1;
   if (replica.pidfd >= 0) close(replica.pidfd);
   replica.pidfd = -1;

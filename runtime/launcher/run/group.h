@@ -76,7 +76,7 @@ class Group {
     control::Outbox outbox;   // messages to its node, which may be stopped
     bool introduces = false;  // the node answered, but has yet to hand over all its sockets
     std::vector<control::Message> pending_listens;  // requests that wait for sockets (ADOPT-1)
-    std::int64_t heard_of_ms = 0;                   // time of the last attempt at a silent node
+    std::int64_t last_attempt_ms = 0;               // time of the last attempt at a silent node
     pid_t recorded_pid = -1;                        // node's pid, from the previous crane-run
   };
 
@@ -119,10 +119,10 @@ class Group {
   void remove_group();
   void report_kept_data();
   // group_channel.cc
-  void hear(Replica& replica);
+  void read_messages(Replica& replica);
   void open_channel(Replica& replica, int channel);
   void close_channel(Replica& replica);
-  void tell(Replica& replica, const nlohmann::json& message, int passed = -1);
+  void send(Replica& replica, const nlohmann::json& message, int passed = -1);
   void flush(Replica& replica);
   void on_fd(Replica& replica, const std::string& json, int fd);
   void on_message(Replica& replica, const std::string& json);

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "checkpoint/kept.h"
-#include "runtime/launcher/channel.h"
+#include "runtime/control/channel.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/return_notice.h"
 #include "runtime/launcher/run/group.h"
@@ -63,7 +63,7 @@ Outcome Group::start_node(Replica& replica, const supervise::Plan& plan) {
   const std::string home = home_of(replica.number);
   const std::string file = home + "/config.json";
   if (auto p = write_file(file, configuration(replica.number, plan)); !p) return p;
-  auto channel = make_channel();
+  auto channel = control::make_channel();
   if (!channel) {
     return failure(Status::kSystem, "cannot start a node", channel.error().what,
                    strerror(channel.error().detail), "see the limits of this machine");
@@ -85,7 +85,7 @@ Outcome Group::start_node(Replica& replica, const supervise::Plan& plan) {
 }
 
 void Group::carry_out(const supervise::EndNode& a) {
-  a.signal == 0 ? tell(at(a.replica), {{"t", "stop"}}) : kill_node(at(a.replica), a.signal);
+  a.signal == 0 ? send(at(a.replica), {{"t", "stop"}}) : kill_node(at(a.replica), a.signal);
 }
 
 void Group::kill_node(const Replica& replica, int signal) {
@@ -102,15 +102,15 @@ void Group::kill_node(const Replica& replica, int signal) {
 }
 
 void Group::carry_out(const supervise::SignalServers& a) {
-  tell(at(a.leader), {{"t", "signal"}, {"signo", profile_.stop_signal}});
+  send(at(a.leader), {{"t", "signal"}, {"signo", profile_.stop_signal}});
 }
 
 void Group::carry_out(const supervise::AskCheckpoint& a) {
-  tell(at(a.leader), {{"t", "checkpoint"}});
+  send(at(a.leader), {{"t", "checkpoint"}});
 }
 
 void Group::carry_out(const supervise::AskMember& a) {
-  tell(at(a.leader), {{"t", "member"}, {"change", a.change}, {"replica", a.replica}});
+  send(at(a.leader), {{"t", "member"}, {"change", a.change}, {"replica", a.replica}});
 }
 
 // Only looks whether there is a checkpoint; the node checks whether it is complete.
@@ -121,7 +121,7 @@ void Group::carry_out(const supervise::LookForCheckpoint& a) {
   const bool there = std::any_of(kept.begin(), kept.end(), [&digest](const auto& one) {
     return one.listed.belongs_to(digest);
   });
-  step(supervise::Facts{a.replica, there});
+  step(supervise::CheckpointLookup{a.replica, there});
 }
 
 void Group::carry_out(const supervise::Say& a) { say(a.text, a.level); }

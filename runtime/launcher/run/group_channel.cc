@@ -8,7 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "runtime/launcher/channel.h"
+#include "runtime/control/channel.h"
 #include "runtime/launcher/run/group.h"
 
 namespace crane::launcher {
@@ -16,17 +16,13 @@ namespace crane::launcher {
 using Json = nlohmann::json;
 
 // Handles all messages that have arrived from the node.
-void Group::hear(Replica& replica) {
-  std::string json;
+void Group::read_messages(Replica& replica) {
   while (replica.channel >= 0) {
-    int fd = -1;
-    const Got got = receive_message(replica.channel, json, fd);
-    if (got == Got::kMessage) {
-      fd >= 0 ? on_fd(replica, json, fd) : on_message(replica, json);
-      continue;
-    }
-    if (got == Got::kGone) close_channel(replica);
-    break;
+    const auto message = control::receive_message(replica.channel);
+    if (!message) return;
+    const auto& [json, fd] = message.value();
+    if (json.empty()) return close_channel(replica);
+    fd >= 0 ? on_fd(replica, json, fd) : on_message(replica, json);
   }
 }
 
@@ -41,7 +37,7 @@ void Group::close_channel(Replica& replica) {
 }
 
 // Never waits for the node: a stopped node receives the message when it continues.
-void Group::tell(Replica& replica, const Json& message, int passed) {
+void Group::send(Replica& replica, const Json& message, int passed) {
   using control::Outbox;
   const auto kind = message["t"] == "stop" ? Outbox::Kind::kLast : Outbox::Kind::kUsual;
   std::string key;
@@ -85,11 +81,11 @@ supervise::BringBack brought_back(const control::Message& message) {
 }  // namespace
 
 void Group::on_message(Replica& replica, const std::string& json) {
-  using supervise::Word;
-  static const std::map<std::string_view, Word> words{{"ready", Word::kReady},
-                                                      {"removed", Word::kRemoved},
-                                                      {"drained", Word::kDrained},
-                                                      {"acceptor_only", Word::kAcceptorOnly}};
+  using supervise::Report;
+  static const std::map<std::string_view, Report> reports{{"ready", Report::kReady},
+                                                          {"removed", Report::kRemoved},
+                                                          {"drained", Report::kDrained},
+                                                          {"acceptor_only", Report::kAcceptorOnly}};
   const control::Parsed parsed = control::parse(control::Channel::kNodeToRun, json);
   replica.introduces = false;  // a node sends its sockets first
   const int number = replica.number;
@@ -98,10 +94,10 @@ void Group::on_message(Replica& replica, const std::string& json) {
                   parsed.refusal.message);
   }
   const control::Message& message = *parsed.message;
-  if (const auto word = words.find(message.verb().name); word != words.end()) {
-    step(supervise::Said{number, word->second});
+  if (const auto found = reports.find(message.verb().name); found != reports.end()) {
+    step(supervise::Reported{number, found->second});
   } else if (message.is("listen")) {
-    step(supervise::Said{number, Word::kListens});
+    step(supervise::Reported{number, Report::kListens});
     on_listen(replica, message);
   } else if (message.is("role")) {
     step(supervise::Role{number, message.text("role") == "leader", message.number("view")});
@@ -120,7 +116,7 @@ void Group::on_message(Replica& replica, const std::string& json) {
   } else if (message.is("bring_back")) {
     const supervise::BringBack wanted = brought_back(message);
     // The requester has seen the replica announce its end: read that announcement first.
-    if (wanted.replica < options_.places()) hear(at(wanted.replica));
+    if (wanted.replica < options_.places()) read_messages(at(wanted.replica));
     step(wanted);
   } else if (message.is("refused")) {
     step(supervise::Refused{message.text("why")});
@@ -150,7 +146,7 @@ void Group::on_listen(Replica& replica, const control::Message& asked) {
     return;
   }
   if (!opened) return refuse_to_listen(replica, place, for_bind, opened.error(), -fd);
-  tell(replica, {{"t", "listener"}, {"port", key.port}, {"address", key.address}}, fd);
+  send(replica, {{"t", "listener"}, {"port", key.port}, {"address", key.address}}, fd);
   if (!fresh) return;
   write_state();
   const auto& socket = listeners_.sockets().at(key);
@@ -161,7 +157,7 @@ void Group::on_listen(Replica& replica, const control::Message& asked) {
 
 void Group::refuse_to_listen(Replica& replica, const Place& place, bool for_bind, const Error& why,
                              int error) {
-  tell(replica, {{"t", "listen_failed"},
+  send(replica, {{"t", "listen_failed"},
                  {"port", place.port},
                  {"address", place.address},
                  {"message", why.text},
@@ -180,7 +176,7 @@ void Group::refuse_to_listen(Replica& replica, const Place& place, bool for_bind
 // Answers for a port inside the group.  A waiting bind succeeds, because no other process of the
 // machine can hold that port.
 void Group::keep_inside(Replica& replica, const Place& place) {
-  tell(replica, {{"t", "not_published"}, {"port", place.port}, {"address", place.address}});
+  send(replica, {{"t", "not_published"}, {"port", place.port}, {"address", place.address}});
   if (listeners_.unreached(place.port)) {
     say("the server listens on port " + std::to_string(place.port) +
         ", which no --publish names: clients do not reach it");

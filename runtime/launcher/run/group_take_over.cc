@@ -103,8 +103,8 @@ void Group::answer_listens() {
 // Tries again to adopt nodes that were busy, stopped or about to start.
 void Group::look_for_adoption() {
   for (Replica& replica : replicas_) {
-    if (!is_silent(replica) || now_ms() - replica.heard_of_ms < kAskAgainMs) continue;
-    replica.heard_of_ms = now_ms();
+    if (!is_silent(replica) || now_ms() - replica.last_attempt_ms < kAskAgainMs) continue;
+    replica.last_attempt_ms = now_ms();
     if (!node_lives(directories_.shm_dir(), replica.number)) {
       on_node_end(replica, supervise::kUnseenEnd);
     } else if (adopt(replica)) {
@@ -124,14 +124,14 @@ void Group::look_at_adopted() {
 
 // A node sends its listening sockets before any other message.
 void Group::on_fd(Replica& replica, const std::string& json, int fd) {
-  const control::Parsed said = control::parse(control::Channel::kNodeToRun, json);
-  const bool listener = said.message && said.message->is("listener");
+  const control::Parsed parsed = control::parse(control::Channel::kNodeToRun, json);
+  const bool listener = parsed.message && parsed.message->is("listener");
   if (!listener) {
     close(fd);
     detail(name_of(replica.number) + ": sent an unexpected descriptor: " + json);
     return;
   }
-  const control::Message& message = *said.message;
+  const control::Message& message = *parsed.message;
   listeners_.adopt({message.number<std::uint16_t>("port"), message.text("address")}, fd);
   write_state();
 }

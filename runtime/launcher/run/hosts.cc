@@ -69,11 +69,11 @@ bool is_noteworthy(const std::string& line) {
 // shell, or by the message of a program that runs the words without one.  The message must name
 // `path`, because files may be missing on this machine, too (ssh -F FILE).
 bool lacks_crane(int status, const std::string& cause, const std::string& path) {
-  const auto said = [&cause](const std::string& part) {
+  const auto names = [&cause](const std::string& part) {
     return cause.find(part) != std::string::npos;
   };
   return WIFEXITED(status) && (WEXITSTATUS(status) == 127 || WEXITSTATUS(status) == 126 ||
-                               said("--host-agent") || (said("No such file") && said(path)));
+                               names("--host-agent") || (names("No such file") && names(path)));
 }
 
 // The status for a node that ended, if it is not the server's: the node's own, or that of a check
@@ -366,7 +366,7 @@ void Hosts::on_line(Host& host, const std::string& line) {
     } else if (type == "status") {
       on_status(host, message);
     } else if (type == "line") {
-      on_said(host, message.at("text"));
+      on_agent_line(host, message.at("text"));
     } else if (type == "drained") {
       on_drained(host, message);
     } else if (type == "resumed") {
@@ -384,7 +384,7 @@ void Hosts::on_line(Host& host, const std::string& line) {
 }
 
 void Hosts::on_error_line(Host& host, const std::string& line) {
-  if (!line.empty()) host.said = line;
+  if (!line.empty()) host.last_error_line = line;
   detail(host.name + ": " + line);
 }
 
@@ -404,7 +404,7 @@ void Hosts::on_hello(Host& host, const Json& message) {
                          "install the same build on all hosts, or name it with --remote-path");
 }
 
-void Hosts::on_said(Host& host, const std::string& line) {
+void Hosts::on_agent_line(Host& host, const std::string& line) {
   const bool always = is_noteworthy(line);
   const std::string text = place_of(host) + ": " + line;
   always ? say(text) : detail(text);
@@ -476,7 +476,7 @@ void Hosts::on_ended(Host& host, const Json& message) {
   host.problem = failure(status_of_end(wait), place_of(host), "its node is lost", cause,
                          host.log.empty() ? "it recovers when the group is started again"
                                           : "its log there: " + host.log);
-  judge(host);
+  decide_after_loss(host);
 }
 
 // After the server of one replica ended: the others end at the same point of its history.
@@ -516,8 +516,8 @@ void Hosts::on_shell_end(Host& host, int status) {
     *fd = -1;
   }
   if (host.state == State::kEnded || !host.problem) return;
-  const bool quiet = host.said.empty() || WIFSIGNALED(status);
-  const std::string cause = quiet ? "the remote shell " + how_ended(status) : host.said;
+  const bool quiet = host.last_error_line.empty() || WIFSIGNALED(status);
+  const std::string cause = quiet ? "the remote shell " + how_ended(status) : host.last_error_line;
   if (host.state == State::kConnecting && lacks_crane(status, cause, path_)) {
     host.problem =
         failure(Status::kHostDiffers, "no Crane of this version", host.name, cause,
@@ -533,7 +533,7 @@ void Hosts::on_shell_end(Host& host, int status) {
     if (phase_ == Phase::kStopping) return;
     host.problem = failure(Status::kHost, "the connection to the host is lost", host.name, cause,
                            "its replica may continue without it");
-    judge(host);
+    decide_after_loss(host);
   }
   if (options_.remote.stop) {
     say(host.problem.error().text, setup::Level::kWarning);

@@ -41,14 +41,14 @@ class Hosts {
     std::string name;
     Child shell;
     Lines out, err;
-    std::string said;  // last error line of the remote shell
+    std::string last_error_line;  // last error line of the remote shell
     State state = State::kConnecting;
     Outcome problem = Done{};
     std::string program;  // path of the server's program
     std::vector<setup::ProgramFile> files;
     std::string role, log;
     std::uint64_t view = 0;
-    bool server = false, told = false;
+    bool server = false;
     bool drained = false;                    // the agent waits and runs no node
     std::vector<std::pair<int, int>> ports;  // the server's port, the host's port
     int server_exit = -1;
@@ -65,7 +65,7 @@ class Hosts {
   void on_hello(Host& host, const nlohmann::json& message);
   void on_status(Host& host, const nlohmann::json& message);
   void look_whether_all_run();
-  void on_said(Host& host, const std::string& line);
+  void on_agent_line(Host& host, const std::string& line);
   void on_ended(Host& host, const nlohmann::json& message);
   // hosts_left.cc
   static std::string place_of(const Host& host);  // for people
@@ -78,7 +78,7 @@ class Hosts {
   void advance();  // enters the next phase when all hosts are ready for it
   bool all_are(State state) const;
   void check_servers();
-  void judge(Host& host);
+  void decide_after_loss(Host& host);
   void show_ports();
   void send(Host& host, const nlohmann::json& message);
   void enter(Phase phase);

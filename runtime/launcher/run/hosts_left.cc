@@ -32,7 +32,7 @@ void Hosts::on_resumed(Host& host) {
 }
 
 // Decides whether the group continues after it lost a replica or the connection to one.
-void Hosts::judge(Host& host) {
+void Hosts::decide_after_loss(Host& host) {
   // Strict mode would stop the same server on the other hosts, too.
   if (phase_ == Phase::kStarting || status_of(host.problem) == Status::kUnhooked) {
     return end_with(host.problem.error());

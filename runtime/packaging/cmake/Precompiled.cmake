@@ -54,9 +54,13 @@ function(crane_with_json result)
   set(${result} ${found} PARENT_SCOPE)
 endfunction()
 
-# Compiles sources into a target: crane_sources(<target> <kind> <libraries> <source>...). Those with
-# json are objects of their own, because a target has one precompiled header.
+# Compiles sources into a target: crane_sources(<target> <kind> <libraries> <source>...); an empty
+# kind is programs. Sources with json are objects of their own, because a target has one precompiled
+# header.
 function(crane_sources target kind libraries)
+  if(NOT kind)
+    set(kind programs)
+  endif()
   crane_with_json(json ${ARGN})
   set(plain ${ARGN})
   list(REMOVE_ITEM plain ${json})

@@ -4,9 +4,9 @@
 #include "runtime/control/schema.h"
 
 #include <catch2/catch.hpp>
-#include <fstream>
-#include <iterator>
+#include <map>
 
+#include "dmt/base/crc.h"
 #include "runtime/control/answers.h"
 
 using namespace crane::control;
@@ -167,17 +167,33 @@ TEST_CASE("schema: an accepted message is passed on without nulls, with its verb
   CHECK(parsed.message->plain("do") == Json{{"do", "checkpoint"}, {"tier", "criu"}});
 }
 
-TEST_CASE("schema: answers.schema.json equals the output of crane-ctl schema json-schema",
+// The digests are CRC32C of the JSON Schema of each answer.  Programs of users read these fields:
+// after a change of answers.cc that is meant, note it in CHANGELOG.md and change the digest here.
+TEST_CASE("schema: names, types, presence and meanings of the answers' fields are the known ones",
           "[control]") {
-  std::ifstream in("runtime/control/answers.schema.json");
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  CHECK(text == answers_schema().dump(2) + "\n");
+  const std::map<std::string, std::uint32_t> known{{"node", 0x196b2314},    {"group", 0xa4df67e4},
+                                                   {"members", 0x50b439a5}, {"events", 0xda7851c3},
+                                                   {"doctor", 0x405f1032},  {"state", 0x92a9c4f9}};
+  const Json schema = answers_schema();
+  std::map<std::string, std::uint32_t> found;
+  for (const auto& [name, answer] : schema["$defs"].items()) {
+    const std::string text = answer.dump();
+    found[name] = crane::crc32c(text.data(), text.size());
+  }
+  CHECK(found == known);
 }
 
-TEST_CASE("schema: README.md contains the output of crane-ctl schema status", "[control]") {
-  std::ifstream in("runtime/control/README.md");
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  CHECK(text.find(answers_markdown()) != std::string::npos);
+TEST_CASE("schema: the list of answers has a row for each field, inner ones included",
+          "[control]") {
+  const std::string text = answers_markdown();
+  for (const char* part :
+       {"## Answers, version 1\n\n### Answer: node\n\nIn a node's answer to status, and ",
+        "| version | number | always | of this schema |\n",
+        "| members[].readiness.progress.left_ms | number | or null | until none is left; null: ",
+        "| checkpoint.phases_us | object of numbers | always | microseconds of each phase |\n",
+        "\n### Answer: state\n"}) {
+    CHECK_THAT(text, Catch::Contains(part));
+  }
 }
 
 TEST_CASE("schema: messages of other processes are read without trust", "[control]") {

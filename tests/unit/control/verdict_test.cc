@@ -22,21 +22,21 @@ GroupView whole(int count = 3) {
     ReplicaView one;
     one.replica = i;
     one.seen = Contact::kReported;
-    one.told.runs = true;
-    one.told.takes_clients = i == 0;
+    one.readiness.runs = true;
+    one.readiness.takes_clients = i == 0;
     group.replicas.push_back(one);
   }
   return group;
 }
 
 void replays(ReplicaView& r, std::uint64_t done, std::uint64_t of, std::int64_t left_ms = -1) {
-  r.told.recovers = true;
-  r.told.progress = {done, of, 4000, left_ms};
+  r.readiness.recovers = true;
+  r.readiness.progress = {done, of, 4000, left_ms};
 }
 
 void only_votes(ReplicaView& r) {
-  r.told.runs = r.told.takes_clients = false;
-  r.told.acceptor_only = true;
+  r.readiness.runs = r.readiness.takes_clients = false;
+  r.readiness.acceptor_only = true;
 }
 
 struct Row {
@@ -88,17 +88,18 @@ TEST_CASE("verdict: in a serving group only replicas that could lead at once cou
        "begin at"},
       {"two are late",
        [](GroupView& g) {
-         g.replicas[1].told.lag_ms = 201;
-         g.replicas[2].told.lag_ms = 24'272;
+         g.replicas[1].readiness.lag_ms = 201;
+         g.replicas[2].readiness.lag_ms = 24'272;
        },
        Health::kDegraded, true, 0,
        "serving, 3 of 3, but not yet fault tolerant: replica 1 is 201 ms behind; replica 2 is "
        "24,272 ms behind"},
-      {"one is late", [](GroupView& g) { g.replicas[1].told.lag_ms = 201; }, Health::kWell, true, 1,
-       "serving, 3 of 3, fault tolerant"},
+      {"one is late", [](GroupView& g) { g.replicas[1].readiness.lag_ms = 201; }, Health::kWell,
+       true, 1, "serving, 3 of 3, fault tolerant"},
       {"two wait where the leader was",
        [](GroupView& g) {
-         for (int i : {1, 2}) g.replicas[i].told.lag_ms = 900, g.replicas[i].told.held = true;
+         for (int i : {1, 2})
+           g.replicas[i].readiness.lag_ms = 900, g.replicas[i].readiness.held = true;
        },
        Health::kWell, true, 1, "serving, 3 of 3, fault tolerant"},
   };
@@ -120,9 +121,10 @@ TEST_CASE("verdict: a replica that is away or unknown does not count", "[verdict
        Health::kDegraded, true, 0,
        "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 2 replays, 0 of 7,498 entries"},
       {"one lacks what left the log",
-       [](GroupView& g) { g.replicas[1].told.needs_checkpoint = true; }, Health::kDegraded, true, 0,
+       [](GroupView& g) { g.replicas[1].readiness.needs_checkpoint = true; }, Health::kDegraded,
+       true, 0,
        "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 lacks entries that left the log"},
-      {"one has no room", [](GroupView& g) { g.replicas[1].told.no_room = true; },
+      {"one has no room", [](GroupView& g) { g.replicas[1].readiness.no_room = true; },
        Health::kDegraded, true, 0,
        "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 has no room"},
       {"the followers get no entries",
@@ -144,7 +146,7 @@ TEST_CASE("verdict: a replica that is away or unknown does not count", "[verdict
        "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 is not connected to the leader"},
       {"the server of one has ended",
        [](GroupView& g) {
-         for (int i : {1, 2}) g.replicas[i].told.runs = false;
+         for (int i : {1, 2}) g.replicas[i].readiness.runs = false;
        },
        Health::kDegraded, true, 0,
        "serving, 3 of 3, but not yet fault tolerant: replica 1 has no server: it ended; replica 2 "
@@ -183,7 +185,7 @@ TEST_CASE("verdict: groups of other sizes", "[verdict]") {
 
 // VERDICT-1
 TEST_CASE("verdict: a group serves if its leader reports that it takes clients", "[verdict]") {
-  const auto leader_not_yet = [](GroupView& g) { g.replicas[0].told.takes_clients = false; };
+  const auto leader_not_yet = [](GroupView& g) { g.replicas[0].readiness.takes_clients = false; };
   const Row kRows[] = {
       {"its server does not know that it leads", leader_not_yet, Health::kNotServing, false, 0,
        "not serving: replica 0 leads, but its server does not know that yet"},
@@ -197,30 +199,30 @@ TEST_CASE("verdict: a group serves if its leader reports that it takes clients",
       {"its server starts",
        [&](GroupView& g) {
          leader_not_yet(g);
-         g.replicas[0].told.runs = false;
-         g.replicas[0].told.starts = true;
-         g.replicas[0].told.why_not = "the server does not run";
+         g.replicas[0].readiness.runs = false;
+         g.replicas[0].readiness.starts = true;
+         g.replicas[0].readiness.why_not = "the server does not run";
        },
        Health::kStarting, false, 0, "starting: the server of replica 0 has not begun"},
       {"it does not listen yet",
        [](GroupView& g) {
-         g.replicas[0].told.starts = true;
-         g.replicas[0].told.why_not = "the server listens on no port";
+         g.replicas[0].readiness.starts = true;
+         g.replicas[0].readiness.why_not = "the server listens on no port";
        },
        Health::kStarting, false, 0, "starting: the server of replica 0 listens on no port yet"},
       {"it listens no more",
-       [](GroupView& g) { g.replicas[0].told.why_not = "the server listens on no port"; },
+       [](GroupView& g) { g.replicas[0].readiness.why_not = "the server listens on no port"; },
        Health::kNotServing, false, 0, "NOT SERVING: its server makes no progress"},
-      {"its clients wait for followers", [](GroupView& g) { g.replicas[0].told.paced = true; },
+      {"its clients wait for followers", [](GroupView& g) { g.replicas[0].readiness.paced = true; },
        Health::kNotServing, false, 0,
        "not serving: clients wait for a majority's servers to catch up, or for a checkpoint"},
-      {"its inputs wait for room", [](GroupView& g) { g.replicas[0].told.no_room = true; },
+      {"its inputs wait for room", [](GroupView& g) { g.replicas[0].readiness.no_room = true; },
        Health::kNotServing, false, 0,
        "NOT SERVING: inputs wait: replica 0, which leads, has no room for them"},
       {"they do, and its server for them",
        [](GroupView& g) {
-         g.replicas[0].told.no_room = true;
-         g.replicas[0].told.why_not = "the server answers no client";
+         g.replicas[0].readiness.no_room = true;
+         g.replicas[0].readiness.why_not = "the server answers no client";
        },
        Health::kNotServing, false, 0,
        "NOT SERVING: inputs wait: replica 0, which leads, has no room for them"},
@@ -230,12 +232,12 @@ TEST_CASE("verdict: a group serves if its leader reports that it takes clients",
        Health::kNoLeader, false, 0, "NOT SERVING: replica 0, which leads, does not answer"},
       {"it is gone", [](GroupView& g) { g.replicas[0].seen = Contact::kGone; }, Health::kNoLeader,
        false, 0, "NOT SERVING: no leader"},
-      {"its server stands", [](GroupView& g) { g.replicas[0].told.lag_ms = 1'301; },
+      {"its server stands", [](GroupView& g) { g.replicas[0].readiness.lag_ms = 1'301; },
        Health::kNotServing, false, 0,
        "NOT SERVING: the server of replica 0, which leads, is 1,301 ms behind"},
       {"all servers compute",
        [](GroupView& g) {
-         for (ReplicaView& r : g.replicas) r.told.lag_ms = 1'301;
+         for (ReplicaView& r : g.replicas) r.readiness.lag_ms = 1'301;
        },
        Health::kDegraded, true, 0,
        "serving, 3 of 3, but not yet fault tolerant: replica 0 is 1,301 ms behind; replica 1 is "
@@ -266,7 +268,7 @@ TEST_CASE("verdict: a leader without a server serves nothing", "[verdict][VOTES-
       {"nor has one, as a checkpoint cannot be used",
        [](GroupView& g) {
          for (ReplicaView& r : g.replicas) only_votes(r);
-         g.replicas[1].told.why_not = "the checkpoint at entry 90 cannot be used";
+         g.replicas[1].readiness.why_not = "the checkpoint at entry 90 cannot be used";
        },
        Health::kNotServing, false, 0,
        "NOT SERVING: no replica has a server; replica 1: the checkpoint at entry 90 cannot be "
@@ -285,7 +287,7 @@ TEST_CASE("verdict: a leader without a server serves nothing", "[verdict][VOTES-
 TEST_CASE("verdict: a group without a leader is starting, replays, or has no leader", "[verdict]") {
   const auto without_leader = [](GroupView& g) {
     g.leader = -1;
-    g.replicas[0].told.takes_clients = false;
+    g.replicas[0].readiness.takes_clients = false;
   };
   const auto all = [&](Contact seen) {
     return [=](GroupView& g) {
@@ -311,7 +313,7 @@ TEST_CASE("verdict: a group without a leader is starting, replays, or has no lea
       {"one starts, and the others do not come",
        [&](GroupView& g) {
          without_leader(g);
-         g.replicas[0].told.starts = true;
+         g.replicas[0].readiness.starts = true;
          for (int i : {1, 2}) g.replicas[i].seen = Contact::kNotYet;
          g.no_quorum = "no quorum: 1 of 3 replicas answer; clients wait";
        },
@@ -344,17 +346,18 @@ TEST_CASE("verdict: notes contain each replica's problem, and that replicas diff
 }
 
 TEST_CASE("verdict: a replica's report survives JSON", "[verdict]") {
-  Readiness told;
-  told.runs = told.recovers = told.no_room = told.acceptor_only = told.paced = true;
-  told.lag_ms = 300;
-  told.progress = {7, 70, 7, 9'000};
-  told.why_not = "the server listens on no port";
+  Readiness readiness;
+  readiness.runs = readiness.recovers = readiness.no_room = readiness.acceptor_only =
+      readiness.paced = true;
+  readiness.lag_ms = 300;
+  readiness.progress = {7, 70, 7, 9'000};
+  readiness.why_not = "the server listens on no port";
   for (const bool held : {false, true}) {
-    told.held = held;
-    const auto back = readiness_in({{"readiness", to_json(told)}});
+    readiness.held = held;
+    const auto back = readiness_in({{"readiness", to_json(readiness)}});
     REQUIRE(back);
     CHECK(back->late() == !held);
-    CHECK(to_json(*back) == to_json(told));
+    CHECK(to_json(*back) == to_json(readiness));
   }
   CHECK_FALSE(readiness_in({{"readiness", nullptr}}));
   CHECK_FALSE(readiness_in({{"readiness", 7}}));

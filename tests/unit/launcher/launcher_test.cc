@@ -18,7 +18,7 @@
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
 #include "runtime/launcher/run/hosts.h"
-#include "runtime/setup/option_json.h"
+#include "runtime/setup/node_fields.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/program.h"

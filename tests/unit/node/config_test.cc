@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "runtime/setup/option_json.h"
+#include "runtime/setup/node_fields.h"
 
 using namespace crane;
 using namespace crane::node;

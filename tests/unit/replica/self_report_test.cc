@@ -129,8 +129,8 @@ TEST_CASE_METHOD(
   REQUIRE(seen.replicas.size() == 3);
   CHECK(seen.leader == 1);
   CHECK(seen.replicas[0].seen == Contact::kReported);
-  CHECK(seen.replicas[0].told.runs);
-  CHECK(seen.replicas[1].told.takes_clients);
+  CHECK(seen.replicas[0].readiness.runs);
+  CHECK(seen.replicas[1].readiness.takes_clients);
   CHECK_FALSE(seen.replicas[1].gets_log);  // according to the leader
   CHECK(seen.replicas[2].seen == Contact::kGone);
   known.leads = true;  // then its own state counts

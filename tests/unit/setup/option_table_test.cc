@@ -6,7 +6,7 @@
 #include <set>
 
 #include "runtime/setup/group_file.h"
-#include "runtime/setup/option_json.h"
+#include "runtime/setup/node_fields.h"
 #include "runtime/setup/option_words.h"
 
 using namespace crane::setup;

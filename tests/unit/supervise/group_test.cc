@@ -19,9 +19,9 @@ TEST_CASE("supervisor: a new group starts all its members, and serves when all a
   group.step(Start{});
   CHECK(group.count<StartNode>() == 3);
   CHECK(group.last<StartNode>().plan.from == From::kBeginning);
-  for (const int k : {0, 1}) group.step(Said{k, Word::kReady});
+  for (const int k : {0, 1}) group.step(Reported{k, Report::kReady});
   CHECK_FALSE(group.machine.serving());
-  group.step(Said{2, Word::kReady});
+  group.step(Reported{2, Report::kReady});
   CHECK(group.machine.serving());
   CHECK(group.said == "all replicas run\n");
 }
@@ -190,7 +190,7 @@ TEST_CASE("supervisor: the end of a single replica ends the group, unless it is 
   handed.kill(0);  // the other build does not come up, and may be replaced
   CHECK_FALSE(handed.machine.over());
   handed.wait();
-  handed.step(Said{0, Word::kListens});
+  handed.step(Reported{0, Report::kListens});
   handed.kill(0);
   CHECK(handed.machine.over());
 }
@@ -251,7 +251,7 @@ TEST_CASE("supervisor: losing a second node while the first one starts does not 
 TEST_CASE("supervisor: a drained replica has no node until an operator resumes it",
           "[supervise][SUP-3]") {
   Watched group;
-  group.serve().step(Said{2, Word::kDrained});
+  group.serve().step(Reported{2, Report::kDrained});
   group.kill(2);  // while it leaves
   CHECK(group.has_logged("replica 2 is drained; crane-ctl replica resume 2 brings it back"));
   CHECK(group.machine.role_of(group.at(2)) == std::string("drained"));
@@ -270,7 +270,7 @@ TEST_CASE("supervisor: an operator's request during the draining is kept", "[sup
   group.kill(2);
   group.tick();
   CHECK(group.last<StartNode>().plan.checkpoint.empty());
-  group.forget().step(Said{2, Word::kDrained});
+  group.forget().step(Reported{2, Report::kDrained});
   group.step(BringBack{2, {.from = From::kCheckpoint, .checkpoint = "1.7"}});
   CHECK(group.count<StartNode>() == 0);
   group.step(NodeEnded{.replica = 2});
@@ -281,7 +281,7 @@ TEST_CASE("supervisor: an operator's request during the draining is kept", "[sup
 TEST_CASE("supervisor: an operator's choice of checkpoint is kept if no process can be started",
           "[supervise]") {
   Watched group;
-  group.serve().step(Said{2, Word::kDrained});
+  group.serve().step(Reported{2, Report::kDrained});
   group.step(NodeEnded{.replica = 2});
   group.cannot_start = {2};
   group.step(BringBack{2, {.from = From::kCheckpoint, .checkpoint = "1.7"}});
@@ -293,7 +293,7 @@ TEST_CASE("supervisor: an operator's choice of checkpoint is kept if no process 
 TEST_CASE("supervisor: an order to discard memory is kept until a node has opened its memory",
           "[supervise][SUP-4]") {
   Watched group;
-  group.serve().step(Said{2, Word::kDrained});
+  group.serve().step(Reported{2, Report::kDrained});
   group.step(NodeEnded{.replica = 2});
   group.step(BringBack{2, {.from = From::kCheckpoint, .forgets = true}});
   group.kill(2);  // before it has read that
@@ -351,7 +351,7 @@ TEST_CASE("supervisor: a member whose node could not be started at first gets it
 
 TEST_CASE("supervisor: a removed member is not restarted, even if it was away", "[supervise]") {
   Watched group;
-  group.serve().step(Said{1, Word::kRemoved});
+  group.serve().step(Reported{1, Report::kRemoved});
   group.step(NodeEnded{.replica = 1, .wait = 71 << 8});
   CHECK(group.has_logged("replica 1 has left the group"));
   group.kill(2);
@@ -365,23 +365,23 @@ TEST_CASE("supervisor: a removed member is not restarted, even if it was away", 
 TEST_CASE("supervisor: facts about a replica that is no longer needed change nothing",
           "[supervise][SUP-S2][SUP-S3]") {
   Supervisor machine(Watched::group_of(3));
-  for (const Event& event : std::vector<Event>{Start{}, Said{0, Word::kReady},
-                                               Said{1, Word::kReady}, Said{2, Word::kReady},
-                                               NodeEnded{.replica = 2, .wait = SIGKILL}, Tick{}}) {
+  for (const Event& event : std::vector<Event>{
+           Start{}, Reported{0, Report::kReady}, Reported{1, Report::kReady},
+           Reported{2, Report::kReady}, NodeEnded{.replica = 2, .wait = SIGKILL}, Tick{}}) {
     (void)machine.step(event, 10);
   }
-  CHECK(machine.deadline_ms() == Supervisor::kNever);  // it waits for Facts
-  CHECK(machine.step(Facts{9, true}, 10).empty());
-  CHECK(machine.step(Facts{1, true}, 10).empty());
+  CHECK(machine.deadline_ms() == Supervisor::kNever);  // it waits for CheckpointLookup
+  CHECK(machine.step(CheckpointLookup{9, true}, 10).empty());
+  CHECK(machine.step(CheckpointLookup{1, true}, 10).empty());
   (void)machine.step(Stop{"told to stop"}, 10);
-  CHECK(machine.step(Facts{2, true}, 10).empty());
+  CHECK(machine.step(CheckpointLookup{2, true}, 10).empty());
 }
 
 TEST_CASE("supervisor: a server that ends normally ends the group with its status", "[supervise]") {
   Watched group;
   group.serve().step(ServerExit{0, 3});
   CHECK_FALSE(group.machine.stopping());
-  group.step(Said{1, Word::kAcceptorOnly});  // it has no server that could end
+  group.step(Reported{1, Report::kAcceptorOnly});  // it has no server that could end
   group.step(ServerExit{2, 3});
   CHECK(group.machine.stopping());
   CHECK(group.machine.status() == 3);

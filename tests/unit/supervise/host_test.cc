@@ -120,11 +120,11 @@ TEST_CASE("supervisor of a host: after a failed resume the replica is drained as
   host.step(Resume{2, true});
   end(host, 119);
   CHECK(host.last<StaysDrained>().why == "its node ended with status 119: its last line");
-  CHECK(host.at(2).in_vain == host.last<StaysDrained>().why);
+  CHECK(host.at(2).resume_failure == host.last<StaysDrained>().why);
   host.step(Resume{2, false});
-  CHECK(host.at(2).in_vain.empty());
+  CHECK(host.at(2).resume_failure.empty());
   CHECK(host.last<StartNode>().plan.forgets);  // no node has read that yet (SUP-4)
-  host.step(Said{2, Word::kServes});
+  host.step(Reported{2, Report::kServes});
   end(host, 119);
   CHECK(host.count<Leave>() == 1);  // it had recovered
   Watched none(Watched::on_a_host());

@@ -39,7 +39,7 @@ class Watched {
           }
         }
         if (const auto* a = std::get_if<LookForCheckpoint>(&action)) {
-          events.push_back(Facts{a->replica, checkpoint});
+          events.push_back(CheckpointLookup{a->replica, checkpoint});
         }
       }
     }
@@ -49,8 +49,8 @@ class Watched {
     step(Start{});
     for (const auto& r : machine.replicas()) {
       if (r.runs) step(Role{r.number, r.number == 0, 1});
-      if (r.runs) step(Said{r.number, Word::kReady});
-      if (r.runs) step(Said{r.number, Word::kServes});
+      if (r.runs) step(Reported{r.number, Report::kReady});
+      if (r.runs) step(Reported{r.number, Report::kServes});
     }
     return forget();
   }
