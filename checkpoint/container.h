@@ -38,6 +38,8 @@
 
 #include "dmt/base/result.h"
 
+struct lxc_container;
+
 namespace crane::checkpoint {
 
 struct Bind {
@@ -68,9 +70,9 @@ struct ServerOptions {
   int stdout_fd = -1;      // inherited by the server; -1: /dev/null
   int stderr_fd = -1;      // the same
   int held_fd = -1;  // open in the supervisor until it has cleaned up; the caller keeps its own
-  bool keep_upper = false;    // keep the overlay's upper directory after the server's end
-  bool leaves_upper = false;  // the same, but the next server begins without it
-  std::string upper;          // directory of which the overlay's upper begins as a copy; "": empty
+  // Keep the overlay's upper directory after the server's end; the next server begins without it.
+  bool leaves_upper = false;
+  std::string upper;  // directory of which the overlay's upper begins as a copy; "": empty
   // The name may still belong to the supervisor of a node that was killed a moment ago. True: wait
   // for its end, at most kOldSupervisorMs, as a returning replica does; false: fail.
   bool awaits_old_supervisor = false;
@@ -195,8 +197,8 @@ class Server {
   bool take_report(int timeout_ms);
 
   Outcome begin_dump(int what, const std::string& images, const std::string& upper);
-  Outcome ask(int what, bool boost = false, const std::string& images = "",
-              const std::string& upper = "");
+  Outcome send_request(int what, bool boost = false, const std::string& images = "",
+                       const std::string& upper = "");
 
   enum class Dump { kNone, kPreparing, kPrepared, kUnderWay, kCancelled, kAnswered };
   Dump dump_ = Dump::kNone;
@@ -228,9 +230,7 @@ class Container final : public Server {
   Outcome move_upper(const std::string& to) override;
 
   struct Verdict;
-  struct Handle;
   [[noreturn]] void run_monitor();
-  Outcome claim_name();
   Outcome prepare_place();
   Outcome make_own_directories();
   Outcome mount_root(const std::string& upper);
@@ -239,16 +239,16 @@ class Container final : public Server {
   std::vector<Bind> all_binds() const;
   Outcome prepare_root();
   Outcome name_preload();
-  void configure(Handle& handle);
+  void configure();
   void remove_leftovers();
   std::string in_root(const std::string& path) const;
 
-  Verdict* verdict_ = nullptr;  // shared by the supervisor and LXC's monitor
-  Handle* handle_ = nullptr;    // the supervisor's view of the container
-  std::vector<Bind> parts_;     // mounted parts of the state of the machine's files
-  int claim_ = -1;              // descriptor that holds the name
-  int null_ = -1;               // the server's /dev/null
-  int network_ = -1;            // network namespace of a restored server
+  Verdict* verdict_ = nullptr;    // shared by the supervisor and LXC's monitor
+  lxc_container* lxc_ = nullptr;  // the supervisor's view of the container
+  std::vector<Bind> parts_;       // mounted parts of the state of the machine's files
+  int claim_ = -1;                // descriptor that holds the name
+  int null_ = -1;                 // the server's /dev/null
+  int network_ = -1;              // network namespace of a restored server
 };
 
 class PlainProcessTree final : public Server {
