@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "checkpoint/tar_format.h"
-
 namespace crane::checkpoint {
 namespace {
 
@@ -27,9 +25,9 @@ Outcome ArchiveWriter::head(const std::string& name, const std::string& text) {
   Inode inode;
   inode.mode = S_IFREG | 0600;
   inode.size = text.size();
-  if (auto told = this->inode(name, inode); !told) return told;
+  if (auto passed = this->inode(name, inode); !passed) return passed;
   const auto bytes = std::as_bytes(std::span(text));
-  if (auto told = data(0, bytes); !told) return told;
+  if (auto passed = data(0, bytes); !passed) return passed;
   return leave();
 }
 
@@ -69,7 +67,7 @@ Outcome ArchiveWriter::leave() {
   if (!in_file_) return Done{};
   in_file_ = false;
   if (auto put = zeros_to(size_); !put) return put;
-  return file_.put(kZeros.data(), (tar::kBlock - size_ % tar::kBlock) % tar::kBlock);
+  return file_.put(kZeros.data(), tar::padding_of(size_));
 }
 
 Outcome ArchiveWriter::link(const std::string& name, std::uint32_t number) {

@@ -12,9 +12,8 @@
 #include <filesystem>
 
 #include "checkpoint/container_supervisor.h"
-#include "checkpoint/directory_lock.h"
+#include "checkpoint/descriptor.h"
 #include "checkpoint/fault_points.h"
-#include "checkpoint/pack_format.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -243,7 +242,7 @@ Result<Descriptor> Checkpoints::hold(const std::string& name) {
 Outcome Checkpoints::check(const std::string& path, const Manifest& manifest) {
   for (const PackedFile& file : manifest.files) {
     tell("verifying " + file.name);
-    Nowhere sink;
+    NullSink sink;
     if (auto read = read_pack(path + "/" + file.name, file, sink); !read) return read;
   }
   return Done{};

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/pack_format.h"
 #include "dmt/base/crc.h"
 
 namespace crane::checkpoint {

@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "checkpoint/compressed_file.h"
-#include "checkpoint/pack_format.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -91,7 +90,7 @@ Result<PackedFile> pack(const std::string& source, const std::string& target, in
   Encoder encoder(file);
   PackedFile packed;
   packed.name = std::filesystem::path(target).filename().string();
-  if (auto told = walk(source, packed.part(), encoder); !told) return told.error();
+  if (auto passed = walk(source, packed.part(), encoder); !passed) return passed.error();
   if (auto ended = encoder.end(); !ended) return ended.error();
   if (auto ended = file.end(); !ended) return ended.error();
   if (auto synced = file.sync(); !synced) return synced.error();

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "checkpoint/pack.h"
-#include "checkpoint/pack_format.h"
 #include "dmt/base/assert.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/strict_tree.h"

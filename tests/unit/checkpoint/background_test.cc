@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "checkpoint/work_share.h"
 #include "checkpoint/worker.h"
 #include "tests/unit/checkpoint/behind.h"
 
