@@ -13,9 +13,8 @@ const std::string kZeros(1 << 16, '\0');
 
 }  // namespace
 
-ArchiveWriter::ArchiveWriter(Descriptor fd, const std::string& path) : file_(path, kLevel) {
-  file_.write_to(std::move(fd));
-}
+ArchiveWriter::ArchiveWriter(Descriptor fd, const std::string& path)
+    : file_(std::move(fd), path, kLevel) {}
 
 std::string ArchiveWriter::path_of(const std::string& name) const {
   return open_.empty() ? name : open_.back() + "/" + name;

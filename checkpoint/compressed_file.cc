@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/compressed_file.h"
 
-#include <fcntl.h>
 #include <zstd.h>
 
 #include "checkpoint/fault_points.h"
@@ -13,20 +12,17 @@ void CompressedFile::Free::operator()(ZSTD_CCtx_s* context) const noexcept {
   ZSTD_freeCCtx(context);
 }
 
-CompressedFile::CompressedFile(std::string path, int level)
-    : path_(std::move(path)), context_(ZSTD_createCCtx()), out_(ZSTD_CStreamOutSize()) {
+CompressedFile::CompressedFile(Descriptor fd, std::string path, int level)
+    : path_(std::move(path)),
+      context_(ZSTD_createCCtx()),
+      out_(ZSTD_CStreamOutSize()),
+      fd_(std::move(fd)) {
   CRANE_ASSERT(context_ != nullptr);
   ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, level);
   ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
 }
 
 CompressedFile::~CompressedFile() = default;
-
-Outcome CompressedFile::create() {
-  fd_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd_) return file_error("create", path_);
-  return Done{};
-}
 
 Outcome CompressedFile::put(const void* data, std::size_t size) {
   return compress(data, size, false);

@@ -21,16 +21,12 @@ namespace crane::checkpoint {
 // After an error every later call returns that error.
 class CompressedFile {
  public:
-  // `path` is for messages and create(); `level` is zstd's.
-  CompressedFile(std::string path, int level);
+  // Writes to `fd`, an open file or a pipe; `path` is for messages, `level` is zstd's.
+  CompressedFile(Descriptor fd, std::string path, int level);
   ~CompressedFile();
   CompressedFile(const CompressedFile&) = delete;
   CompressedFile& operator=(const CompressedFile&) = delete;
 
-  // Writes to a new file; kExists.
-  Outcome create();
-  // Writes to an open file or a pipe.
-  void write_to(Descriptor fd) { fd_ = std::move(fd); }
   Outcome put(const void* data, std::size_t size);
   // Ends the content: all is written, but not yet synced.
   Outcome end();
@@ -50,7 +46,7 @@ class CompressedFile {
   const std::string path_;
   std::unique_ptr<ZSTD_CCtx_s, Free> context_;
   std::vector<char> out_;
-  Descriptor fd_;
+  const Descriptor fd_;
   std::uint64_t bytes_ = 0, unpacked_ = 0;
   std::uint32_t crc_ = 0;
 };
@@ -84,7 +80,7 @@ class DecompressedFile {
   std::unique_ptr<ZSTD_DCtx_s, Free> context_;
   std::vector<char> in_;
   std::size_t in_size_ = 0, in_used_ = 0;  // bytes in `in_`, and how many of them are used
-  Descriptor fd_;
+  const Descriptor fd_;
   std::uint32_t crc_ = 0;
   bool ended_ = false;  // the frame
 };

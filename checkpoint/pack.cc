@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/pack.h"
 
+#include <fcntl.h>
+
 #include <filesystem>
 
 #include "checkpoint/compressed_file.h"
@@ -84,8 +86,9 @@ std::string PackedFile::part() const {
 }
 
 Result<PackedFile> pack(const std::string& source, const std::string& target, int level) {
-  CompressedFile file(target, level);
-  if (auto made = file.create(); !made) return made.error();
+  Descriptor fd(::open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd) return file_error("create", target);
+  CompressedFile file(std::move(fd), target, level);
   if (auto put = file.put(kPackMagic, sizeof kPackMagic - 1); !put) return put.error();
   Encoder encoder(file);
   PackedFile packed;

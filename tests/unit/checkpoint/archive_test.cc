@@ -74,8 +74,7 @@ Outcome read_archive(const std::string& path, TreeSink& sink, std::string* about
 
 // A tar archive of these members, with zeros as their bytes.
 void write_members(const std::string& path, const std::vector<tar::Member>& members) {
-  CompressedFile file(path, 1);
-  file.write_to(fresh(path));
+  CompressedFile file(fresh(path), path, 1);
   tar::Member head;
   head.path = "about.json";
   head.inode.mode = S_IFREG | 0600;
