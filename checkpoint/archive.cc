@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "checkpoint/tar_format.h"
-
 namespace crane::checkpoint {
 namespace {
 
@@ -15,9 +13,8 @@ const std::string kZeros(1 << 16, '\0');
 
 }  // namespace
 
-ArchiveWriter::ArchiveWriter(Descriptor fd, const std::string& path) : file_(path, kLevel) {
-  file_.write_to(std::move(fd));
-}
+ArchiveWriter::ArchiveWriter(Descriptor fd, const std::string& path)
+    : file_(std::move(fd), path, kLevel) {}
 
 std::string ArchiveWriter::path_of(const std::string& name) const {
   return open_.empty() ? name : open_.back() + "/" + name;
@@ -27,9 +24,9 @@ Outcome ArchiveWriter::head(const std::string& name, const std::string& text) {
   Inode inode;
   inode.mode = S_IFREG | 0600;
   inode.size = text.size();
-  if (auto outcome = this->inode(name, inode); !outcome) return outcome;
+  if (auto passed = this->inode(name, inode); !passed) return passed;
   const auto bytes = std::as_bytes(std::span(text));
-  if (auto outcome = data(0, bytes); !outcome) return outcome;
+  if (auto passed = data(0, bytes); !passed) return passed;
   return leave();
 }
 
@@ -69,7 +66,7 @@ Outcome ArchiveWriter::leave() {
   if (!in_file_) return Done{};
   in_file_ = false;
   if (auto put = zeros_to(size_); !put) return put;
-  return file_.put(kZeros.data(), (tar::kBlock - size_ % tar::kBlock) % tar::kBlock);
+  return file_.put(kZeros.data(), tar::padding_of(size_));
 }
 
 Outcome ArchiveWriter::link(const std::string& name, std::uint32_t number) {

@@ -21,6 +21,7 @@
 
 #include "checkpoint/compressed_file.h"
 #include "checkpoint/pack.h"
+#include "checkpoint/tar_format.h"
 #include "checkpoint/tree.h"
 
 namespace crane::checkpoint {
@@ -59,7 +60,6 @@ class ArchiveReader {
   ArchiveReader(Descriptor fd, std::string path);
   // Reads decompressed bytes from `source`; bytes after the archive's end are not checked.
   ArchiveReader(ByteSource source, std::string path);
-  ~ArchiveReader();
   ArchiveReader(const ArchiveReader&) = delete;
   ArchiveReader& operator=(const ArchiveReader&) = delete;
 
@@ -70,15 +70,14 @@ class ArchiveReader {
   Outcome read(TreeSink& sink);
 
  private:
-  class Stream;
-  Outcome one(TreeSink& sink, bool& ended);
-  Outcome next_member(struct ArchiveMember& member, bool& ended);
+  Outcome read_member(TreeSink& sink, bool& ended);
+  Outcome next_member(tar::Header& header, bool& ended);
   Outcome leave_to(const std::string& path, TreeSink& sink);
-  Outcome bytes_of(std::uint64_t size, TreeSink& sink);
+  Outcome read_content(std::uint64_t size, TreeSink& sink);
   Error bad(const std::string& how) const;
 
   const std::string path_;
-  std::unique_ptr<Stream> stream_;  // nullptr: the caller supplied a ByteSource
+  std::unique_ptr<DecompressedFile> file_;  // nullptr: the caller supplied a ByteSource
   ByteSource source_;
   std::vector<std::string> open_;
   std::map<std::string, std::uint32_t> links_;

@@ -25,7 +25,7 @@ constexpr const char* kOpaque = "trusted.overlay.opaque";
 
 // Makes one directory above a lasting one, with the attributes of the machine's directory, which it
 // covers.  The machine may lack that directory if the content came from another machine.
-Outcome make_above(const fs::path& machines, const fs::path& ours) {
+Outcome make_parent(const fs::path& machines, const fs::path& ours) {
   struct stat info {};
   info.st_mode = 0755;
   if (lstat(machines.c_str(), &info) != 0 && errno != ENOENT) {
@@ -51,38 +51,38 @@ template <typename Fill>
 Outcome cover(const std::string& path, const std::string& base, Fill&& fill) {
   const fs::path relative = fs::path(path).relative_path();
   fs::path machines = "/", ours = base;
-  std::vector<std::pair<fs::path, fs::path>> above{{machines, ours}};
+  std::vector<std::pair<fs::path, fs::path>> parents{{machines, ours}};
   for (const auto& part : relative.parent_path()) {
     machines /= part;
     ours /= part;
-    if (auto made = make_above(machines, ours); !made) return made;
-    above.emplace_back(machines, ours);
+    if (auto made = make_parent(machines, ours); !made) return made;
+    parents.emplace_back(machines, ours);
   }
   const std::string place = base + path;
   if (auto filled = fill(place); !filled) return filled;
   if (setxattr(place.c_str(), kOpaque, "y", 1, 0) != 0) return file_error("cover", place);
-  for (auto it = above.rbegin(); it != above.rend(); ++it) set_time(it->first, it->second);
+  for (auto it = parents.rbegin(); it != parents.rend(); ++it) set_time(it->first, it->second);
   return Done{};
 }
 
-Outcome add(const LastingDirectory& one, const std::string& base, Content content) {
-  const auto take = [&](const std::string& place) -> Outcome {
+Outcome add_directory(const LastingDirectory& one, const std::string& base, Content content) {
+  const auto fill = [&](const std::string& place) -> Outcome {
     if (content == Content::kCopied) return copy_tree(one.content, place);
     if (rename(one.content.c_str(), place.c_str()) != 0) return file_error("move", one.content);
     return Done{};
   };
-  return cover(one.path, base, take);
+  return cover(one.path, base, fill);
 }
 
 // Writes it, and all new directories above it, to disk.
-Outcome settle(const std::string& path) {
+Outcome sync_file_system(const std::string& path) {
   const Descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd || syncfs(fd.get()) != 0) return file_error("write to disk", path);
   return Done{};
 }
 
 // BASE-1: an existing base keeps the name until the new one is complete.
-Outcome name_it(const std::string& fresh, const std::string& base, Before before) {
+Outcome publish(const std::string& fresh, const std::string& base, Before before) {
   const bool first = access(base.c_str(), F_OK) != 0;
   const unsigned how = first ? RENAME_NOREPLACE : RENAME_EXCHANGE;
   if (!first && before == Before::kStays) return Done{};
@@ -90,22 +90,22 @@ Outcome name_it(const std::string& fresh, const std::string& base, Before before
     if (errno == EEXIST && before == Before::kStays) return Done{};  // another node was faster
     return file_error("publish", base);
   }
-  return settle(base);
+  return sync_file_system(base);
 }
 
-void count(std::uint64_t& digest, const void* bytes, std::size_t size) {
+void update(std::uint64_t& digest, const void* bytes, std::size_t size) {
   digest = crc64(bytes, size, digest);
 }
 
-void count_inode(std::uint64_t& digest, const std::string& name, const struct stat& info,
-                 Times times) {
-  count(digest, name.c_str(), name.size() + 1);
+void update_with_inode(std::uint64_t& digest, const std::string& name, const struct stat& info,
+                       Times times) {
+  update(digest, name.c_str(), name.size() + 1);
   const std::uint64_t size = S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
-  const std::uint64_t facts[] = {info.st_mode, info.st_uid, info.st_gid, size};
-  count(digest, facts, sizeof facts);
+  const std::uint64_t numbers[] = {info.st_mode, info.st_uid, info.st_gid, size};
+  update(digest, numbers, sizeof numbers);
   if (times == Times::kLeftOut || !S_ISREG(info.st_mode)) return;
   const std::int64_t when[] = {info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
-  count(digest, when, sizeof when);
+  update(digest, when, sizeof when);
 }
 
 std::vector<fs::path> all_below(const std::string& path, std::error_code& failed) {
@@ -118,11 +118,11 @@ std::vector<fs::path> all_below(const std::string& path, std::error_code& failed
   return all;
 }
 
-void count_bytes(std::uint64_t& digest, const fs::path& path) {
+void update_with_bytes(std::uint64_t& digest, const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   char buffer[1 << 16];
   while (file.read(buffer, sizeof buffer) || file.gcount() > 0) {
-    count(digest, buffer, static_cast<std::size_t>(file.gcount()));
+    update(digest, buffer, static_cast<std::size_t>(file.gcount()));
   }
 }
 
@@ -131,11 +131,11 @@ std::uint64_t digest(const std::string& path, Times times, bool bytes) {
   std::uint64_t digest = 0;
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) return 0;
-  count_inode(digest, "", info, times);
+  update_with_inode(digest, "", info, times);
   for (const auto& one : all_below(path, unreadable)) {
     if (lstat(one.c_str(), &info) != 0) continue;  // removed meanwhile
-    count_inode(digest, one.native().substr(path.size()), info, times);
-    if (bytes && S_ISREG(info.st_mode)) count_bytes(digest, one);
+    update_with_inode(digest, one.native().substr(path.size()), info, times);
+    if (bytes && S_ISREG(info.st_mode)) update_with_bytes(digest, one);
   }
   return unreadable ? 0 : std::max<std::uint64_t>(digest, 1);
 }
@@ -143,7 +143,7 @@ std::uint64_t digest(const std::string& path, Times times, bool bytes) {
 }  // namespace
 
 Outcome make_directory_as(const std::string& machines, const std::string& ours) {
-  if (auto made = make_above(machines, ours); !made) return made;
+  if (auto made = make_parent(machines, ours); !made) return made;
   set_time(machines, ours);
   return Done{};
 }
@@ -164,12 +164,12 @@ Outcome make_base(const std::vector<LastingDirectory>& directories, const std::s
   const std::string fresh = base + ".new-" + std::to_string(getpid());
   std::error_code ignored;
   fs::remove_all(fresh, ignored);
-  Outcome made = make_above("/", fresh);
+  Outcome made = make_parent("/", fresh);
   for (const auto& one : directories) {
-    if (made) made = add(one, fresh, content);
+    if (made) made = add_directory(one, fresh, content);
   }
-  if (made) made = settle(fresh);
-  if (made) made = name_it(fresh, base, before);
+  if (made) made = sync_file_system(fresh);
+  if (made) made = publish(fresh, base, before);
   fs::remove_all(fresh, ignored);
   return made;
 }

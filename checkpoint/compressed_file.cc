@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/compressed_file.h"
 
-#include <fcntl.h>
 #include <zstd.h>
 
 #include "checkpoint/fault_points.h"
@@ -13,20 +12,17 @@ void CompressedFile::Free::operator()(ZSTD_CCtx_s* context) const noexcept {
   ZSTD_freeCCtx(context);
 }
 
-CompressedFile::CompressedFile(std::string path, int level)
-    : path_(std::move(path)), context_(ZSTD_createCCtx()), out_(ZSTD_CStreamOutSize()) {
+CompressedFile::CompressedFile(Descriptor fd, std::string path, int level)
+    : path_(std::move(path)),
+      context_(ZSTD_createCCtx()),
+      out_(ZSTD_CStreamOutSize()),
+      fd_(std::move(fd)) {
   CRANE_ASSERT(context_ != nullptr);
   ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, level);
   ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
 }
 
 CompressedFile::~CompressedFile() = default;
-
-Outcome CompressedFile::create() {
-  fd_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd_) return file_error("create", path_);
-  return Done{};
-}
 
 Outcome CompressedFile::put(const void* data, std::size_t size) {
   return compress(data, size, false);
@@ -58,6 +54,61 @@ Outcome CompressedFile::compress(const void* data, std::size_t size, bool last) 
     }
     if (last ? left == 0 : in.pos == in.size) return Done{};
   }
+}
+
+void DecompressedFile::Free::operator()(ZSTD_DCtx_s* context) const noexcept {
+  ZSTD_freeDCtx(context);
+}
+
+DecompressedFile::DecompressedFile(Descriptor fd, std::string path, Damaged damaged)
+    : path_(std::move(path)),
+      damaged_(damaged),
+      context_(ZSTD_createDCtx()),
+      in_(ZSTD_DStreamInSize()),
+      fd_(std::move(fd)) {
+  CRANE_ASSERT(context_ != nullptr);
+}
+
+DecompressedFile::~DecompressedFile() = default;
+
+Outcome DecompressedFile::get(void* to, std::size_t size) {
+  ZSTD_outBuffer out{to, size, 0};
+  while (out.pos < out.size) {
+    if (ended_) return damaged_(path_, "it ends early");
+    if (auto moved = step(out); !moved) return moved;
+  }
+  return Done{};
+}
+
+Outcome DecompressedFile::finish(const char* surplus) {
+  char more;
+  ZSTD_outBuffer out{&more, 1, 0};
+  while (!ended_) {
+    if (auto moved = step(out); !moved) return moved;
+    if (out.pos > 0) return damaged_(path_, surplus);
+  }
+  if (in_used_ != in_size_ || read_all(fd_.get(), &more, 1) != 0) {
+    return damaged_(path_, "bytes follow its end");
+  }
+  return Done{};
+}
+
+Outcome DecompressedFile::step(ZSTD_outBuffer& out) {
+  if (in_used_ == in_size_) {
+    const ssize_t n = read_all(fd_.get(), in_.data(), in_.size());
+    if (n < 0) return file_error("read", path_);
+    in_size_ = static_cast<std::size_t>(n);
+    in_used_ = 0;
+    crc_ = crc32c(in_.data(), in_size_, crc_);
+  }
+  ZSTD_inBuffer in{in_.data(), in_size_, in_used_};
+  const std::size_t had = out.pos;
+  const std::size_t left = ZSTD_decompressStream(context_.get(), &out, &in);
+  if (ZSTD_isError(left) != 0) return damaged_(path_, ZSTD_getErrorName(left));
+  ended_ = left == 0;
+  if (!ended_ && out.pos == had && in.pos == in_used_) return damaged_(path_, "it ends early");
+  in_used_ = in.pos;
+  return Done{};
 }
 
 }  // namespace crane::checkpoint

@@ -107,10 +107,6 @@ struct Container::Verdict {
   std::atomic<int> status;   // the server's, as in wait(2)
 };
 
-struct Container::Handle {
-  lxc_container* container;
-};
-
 Outcome Container::available() {
   if (!is_root()) return Error{Code::kDenied, EPERM, "containers need root privilege"};
   if (find_lxc() == nullptr) return Error{Code::kUnsupported, 0, "LXC is not installed (liblxc1)"};
@@ -136,14 +132,6 @@ std::vector<Bind> Container::all_binds() const {
   std::vector<Bind> all = parts_;
   all.insert(all.end(), options_.binds.begin(), options_.binds.end());
   return all;
-}
-
-// The supervisor holds the name until it ends.
-Outcome Container::claim_name() {
-  const auto claimed = claim_container(options_.name);
-  if (!claimed) return claimed.error();
-  claim_ = claimed.value();
-  return Done{};
 }
 
 // FILES-1.  A directory that exists in the upper directory stays as the last server left it.
@@ -195,10 +183,9 @@ void Container::unmount_parts() {
 // Mounts the overlay over the machine's root; `upper`: a directory with its initial content, or "".
 Outcome Container::mount_root(const std::string& upper) {
   const std::string& dir = options_.directory;
-  const bool keep = options_.keep_upper && upper.empty();
   parts_.clear();
   for (const std::string part : {"/rootfs", kUpper, kWork}) {
-    if (!keep || part != kUpper) remove_tree(dir + part);
+    remove_tree(dir + part);
     if (auto made = make_directories(dir + part); !made) return made;
   }
   std::string work = dir + kWork;
@@ -229,7 +216,7 @@ Outcome Container::move_upper(const std::string& to) {
   namespace fs = std::filesystem;
   const std::string from = upper_directory();
   std::error_code failed;
-  const auto settle = [this, &from](const fs::path& path) {
+  const auto set_time = [this, &from](const fs::path& path) {
     struct stat info {};
     std::int64_t ns = 0;
     const std::string seen = in_root(path.native().substr(from.size()));
@@ -241,9 +228,9 @@ Outcome Container::move_upper(const std::string& to) {
   };
   for (auto it = fs::recursive_directory_iterator(from, failed);
        !failed && it != fs::recursive_directory_iterator(); it.increment(failed)) {
-    settle(it->path());
+    set_time(it->path());
   }
-  settle(from);
+  set_time(from);
   if (failed) return Error{Code::kSystem, failed.value(), "look at the server's files"};
   unmount_parts();
   umount2(in_root("").c_str(), MNT_DETACH);
@@ -282,10 +269,12 @@ Outcome Container::prepare_place() {
   }
   const bool waits = options_.awaits_old_supervisor || !restore_.images.empty();
   const auto deadline = now_ms() + (waits ? kOldSupervisorMs : 0);
-  for (auto claimed = claim_name(); !claimed; claimed = claim_name()) {
-    if (claimed.error().code != Code::kExists || now_ms() >= deadline) return claimed;
+  auto claimed = claim_container(options_.name);
+  for (; !claimed; claimed = claim_container(options_.name)) {
+    if (claimed.error().code != Code::kExists || now_ms() >= deadline) return claimed.error();
     poll(nullptr, 0, 5);
   }
+  claim_ = claimed.value();
   if (auto entered = enter_private_mounts(); !entered) return entered;
   if (auto made = make_directories(options_.directory); !made) return made;
   for (const auto& bind : options_.binds) {
@@ -313,13 +302,11 @@ Outcome Container::prepare() {
   }
   // LXC makes the directories of its locks on first use.  It fails if another process makes one
   // between its check and its mkdir, so replicas that start together try again.
-  lxc_container* made = nullptr;
-  for (int i = 0; i < kNewTriesMax && made == nullptr; ++i) {
-    made = find_lxc()(options_.name.c_str(), options_.directory.c_str());
+  for (int i = 0; i < kNewTriesMax && lxc_ == nullptr; ++i) {
+    lxc_ = find_lxc()(options_.name.c_str(), options_.directory.c_str());
   }
-  if (made == nullptr) return Error{Code::kSystem, 0, "lxc_container_new"};
-  handle_ = new Handle{made};
-  if (handle_->container->init_pid(handle_->container) > 0) {
+  if (lxc_ == nullptr) return Error{Code::kSystem, 0, "lxc_container_new"};
+  if (lxc_->init_pid(lxc_) > 0) {
     return Error{Code::kExists, 0, "a container of this name runs"};
   }
   void* memory =
@@ -329,10 +316,9 @@ Outcome Container::prepare() {
   return Done{};
 }
 
-void Container::configure(Handle& handle) {
-  lxc_container* c = handle.container;
-  const auto set = [c](const char* key, const std::string& text) {
-    return c->set_config_item(c, key, text.c_str());
+void Container::configure() {
+  const auto set = [this](const char* key, const std::string& text) {
+    return lxc_->set_config_item(lxc_, key, text.c_str());
   };
   set("lxc.log.file", options_.directory + "/lxc.log");
   set("lxc.log.level", "WARN");
@@ -366,15 +352,14 @@ void Container::run_monitor() {
   if (options_.descriptors != 0) limit_descriptors(options_.descriptors);
   leave_numbers_to_criu();
   umask(022);
-  lxc_container* c = handle_->container;
-  configure(*handle_);
-  c->want_close_all_fds(c, true);
-  c->want_daemonize(c, false);
+  configure();
+  lxc_->want_close_all_fds(lxc_, true);
+  lxc_->want_daemonize(lxc_, false);
   std::vector<char*> argv;
   for (auto& word : options_.command) argv.push_back(word.data());
   argv.push_back(nullptr);
-  const bool ran = c->start(c, 0, argv.data());
-  verdict_->status = as_wait_status(c->error_num);
+  const bool ran = lxc_->start(lxc_, 0, argv.data());
+  verdict_->status = as_wait_status(lxc_->error_num);
   verdict_->started = ran ? 1 : 0;
   _exit(ran ? 0 : 1);
 }
@@ -387,7 +372,7 @@ Result<pid_t> Container::launch() {
 }
 
 Result<pid_t> Container::find_first() {
-  const pid_t pid = handle_->container->init_pid(handle_->container);
+  const pid_t pid = lxc_->init_pid(lxc_);
   if (pid > 0) return pid;
   return Error{Code::kBusy, 0, "not started yet"};
 }
@@ -414,7 +399,7 @@ void Container::end_all() {
 static void kill_left(const std::filesystem::path& group) {
   std::ifstream processes(group / "cgroup.procs");
   for (pid_t pid = 0; processes >> pid;) {
-    const int process = pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0)) : -1;
+    const int process = pid > 0 ? open_pidfd(pid) : -1;
     if (process < 0) continue;
     syscall(SYS_pidfd_send_signal, process, SIGKILL, nullptr, 0);
     pollfd ended{process, POLLIN, 0};
@@ -471,7 +456,7 @@ void Container::clean() {
   remove_leftovers();
   remove_tree(dir + kWork);
   remove_tree(dir + "/rootfs");
-  if (!options_.keep_upper && !options_.leaves_upper) remove_tree(dir + kUpper);
+  if (!options_.leaves_upper) remove_tree(dir + kUpper);
   // After a failure the log stays: it contains the reason.
   if (server_status(0)) unlink((dir + "/lxc.log").c_str());
 }

@@ -38,6 +38,8 @@
 
 #include "dmt/base/result.h"
 
+struct lxc_container;
+
 namespace crane::checkpoint {
 
 struct Bind {
@@ -64,13 +66,14 @@ struct ServerOptions {
   std::string files_record = {};
   std::size_t files_generation = 0;
   std::string working_directory = "/";
-  rlim_t descriptors = 0;     // the server's soft limit; 0: the caller's
-  int stdout_fd = -1;         // inherited by the server; -1: /dev/null
-  int stderr_fd = -1;         // the same
-  int held_fd = -1;           // the supervisor keeps a copy open until it has cleaned up
-  bool keep_upper = false;    // keep the overlay's upper directory after the server's end
-  bool leaves_upper = false;  // the same, but the next server begins with an empty one
-  std::string upper;          // directory to copy into the overlay's upper at the start; "": none
+  rlim_t descriptors = 0;  // the server's soft limit; 0: the caller's
+  int stdout_fd = -1;      // inherited by the server; -1: /dev/null
+  int stderr_fd = -1;      // the same
+  int held_fd = -1;        // the supervisor keeps a copy open until it has cleaned up
+  // Keep the overlay's upper directory after the server's end; the next server begins with an empty
+  // one.
+  bool leaves_upper = false;
+  std::string upper;  // directory to copy into the overlay's upper at the start; "": none
   // The name may still belong to the supervisor of a node that was killed a moment ago. True: wait
   // for its end, at most kOldSupervisorMs, as a returning replica does; false: fail.
   bool awaits_old_supervisor = false;
@@ -197,8 +200,8 @@ class Server {
   bool take_report(int timeout_ms);
 
   Outcome begin_dump(int what, const std::string& images, const std::string& upper);
-  Outcome ask(int what, bool boost = false, const std::string& images = "",
-              const std::string& upper = "");
+  Outcome send_request(int what, bool boost = false, const std::string& images = "",
+                       const std::string& upper = "");
 
   enum class Dump { kNone, kPreparing, kPrepared, kUnderWay, kCancelled, kAnswered };
   Dump dump_ = Dump::kNone;
@@ -230,9 +233,7 @@ class Container final : public Server {
   Outcome move_upper(const std::string& to) override;
 
   struct Verdict;
-  struct Handle;
   [[noreturn]] void run_monitor();
-  Outcome claim_name();
   Outcome prepare_place();
   Outcome make_own_directories();
   Outcome mount_root(const std::string& upper);
@@ -241,16 +242,16 @@ class Container final : public Server {
   std::vector<Bind> all_binds() const;
   Outcome prepare_root();
   Outcome name_preload();
-  void configure(Handle& handle);
+  void configure();
   void remove_leftovers();
   std::string in_root(const std::string& path) const;
 
-  Verdict* verdict_ = nullptr;  // shared by the supervisor and LXC's monitor
-  Handle* handle_ = nullptr;    // the supervisor's view of the container
-  std::vector<Bind> parts_;     // mounted parts of the state of the machine's files
-  int claim_ = -1;              // descriptor that holds the name
-  int null_ = -1;               // the server's /dev/null
-  int network_ = -1;            // network namespace of a restored server
+  Verdict* verdict_ = nullptr;    // shared by the supervisor and LXC's monitor
+  lxc_container* lxc_ = nullptr;  // the supervisor's view of the container
+  std::vector<Bind> parts_;       // mounted parts of the state of the machine's files
+  int claim_ = -1;                // descriptor that holds the name
+  int null_ = -1;                 // the server's /dev/null
+  int network_ = -1;              // network namespace of a restored server
 };
 
 class PlainProcessTree final : public Server {

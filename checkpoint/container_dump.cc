@@ -8,7 +8,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,7 +58,7 @@ void end_children() {
   }
 }
 
-bool usable_path(const std::string& path) {
+bool is_usable_path(const std::string& path) {
   return !path.empty() && path[0] == '/' && path.size() < PATH_MAX;
 }
 
@@ -88,7 +87,7 @@ Outcome ContainerSupervisor::run_criu(CriuCall& call) {
   auto child = start_criu(program.value(), call);
   if (!child) return child.error();
   fault_point("restore.running");
-  const int watch = static_cast<int>(syscall(SYS_pidfd_open, child.value(), 0));
+  const int watch = open_pidfd(child.value());
   auto deadline = began + server_.options_.criu_limit_ms;
   bool orphan = false;
   int status = 0;
@@ -110,11 +109,22 @@ Outcome ContainerSupervisor::run_criu(CriuCall& call) {
   times_.criu = (now_ms() - began) * 1000;
   if (status == 0) return Done{};
   remove_directories_of_criu();
-  reason_ =
-      WIFSIGNALED(status) ? "CRIU was killed or did not end in time" : criu_refusal(call.work);
-  rename((call.work + "/criu.log").c_str(), log_of_failure(directory).c_str());
-  if (WIFSIGNALED(status)) return Error{Code::kSystem, 0, "CRIU did not end"};
-  return Error{Code::kSystem, 0, "CRIU cannot restore the server"};
+  return explain_failure(WIFSIGNALED(status),
+                         Error{Code::kSystem, 0, "CRIU cannot restore the server"});
+}
+
+// Sets the reason, unless there is one, and keeps CRIU's log.  `died`: CRIU was killed; else it
+// refused, and `refusal` is the error.
+Error ContainerSupervisor::explain_failure(bool died, const Error& refusal) {
+  const std::string& directory = server_.options_.directory;
+  const std::string work = work_directory(directory);
+  if (died) {
+    reason_ = "CRIU was killed or did not end in time";
+  } else if (reason_.empty()) {
+    reason_ = criu_refusal(work);
+  }
+  rename((work + "/criu.log").c_str(), log_of_failure(directory).c_str());
+  return died ? Error{Code::kSystem, 0, "CRIU did not end"} : refusal;
 }
 
 Outcome ContainerSupervisor::restore() {
@@ -203,7 +213,8 @@ Outcome Container::describe(CriuCall& call) {
 
 // --- the node's side ----------------------------------------------------------------------------
 
-Outcome Server::ask(int what, bool boost, const std::string& images, const std::string& upper) {
+Outcome Server::send_request(int what, bool boost, const std::string& images,
+                             const std::string& upper) {
   Request request{};
   request.boost = boost;
   request.what = static_cast<Request::What>(what);
@@ -216,7 +227,7 @@ Outcome Server::ask(int what, bool boost, const std::string& images, const std::
 }
 
 Outcome Server::begin_dump(int what, const std::string& images, const std::string& upper) {
-  if (!usable_path(images) || !usable_path(upper)) {
+  if (!is_usable_path(images) || !is_usable_path(upper)) {
     return Error{Code::kBadArgument, 0, "a checkpoint's paths are absolute"};
   }
   if (channel_ < 0 || first_ < 0 || ended_)
@@ -224,7 +235,7 @@ Outcome Server::begin_dump(int what, const std::string& images, const std::strin
   if (dump_ != Dump::kNone && dump_ != Dump::kAnswered) {
     return Error{Code::kBusy, 0, "a dump is under way"};
   }
-  if (auto asked = ask(what, false, images, upper); !asked) return asked;
+  if (auto asked = send_request(what, false, images, upper); !asked) return asked;
   dump_ = what == Request::kPrepare ? Dump::kPreparing : Dump::kUnderWay;
   reason_.clear();
   return Done{};
@@ -240,19 +251,19 @@ Outcome Server::begin_checkpoint(const std::string& images, const std::string& u
 
 Outcome Server::freeze(bool boost) {
   if (dump_ != Dump::kPrepared) return Error{Code::kBusy, 0, "no dump was prepared"};
-  if (auto asked = ask(Request::kFreeze, boost); !asked) return asked;
+  if (auto asked = send_request(Request::kFreeze, boost); !asked) return asked;
   dump_ = Dump::kUnderWay;
   return Done{};
 }
 
 Outcome Server::thaw(bool well) {
   if (dump_ != Dump::kUnderWay) return Error{Code::kBusy, 0, "no dump is under way"};
-  return ask(well ? Request::kThaw : Request::kGiveUp);
+  return send_request(well ? Request::kThaw : Request::kGiveUp);
 }
 
 void Server::cancel_checkpoint() noexcept {
   if (dump_ != Dump::kPreparing && dump_ != Dump::kPrepared) return;
-  dump_ = ask(Request::kCancel).ok() ? Dump::kCancelled : Dump::kNone;
+  dump_ = send_request(Request::kCancel).ok() ? Dump::kCancelled : Dump::kNone;
 }
 
 Result<CheckpointTimes> Server::checkpointed(int timeout_ms) {
@@ -268,19 +279,20 @@ Result<CheckpointTimes> Server::checkpointed(int timeout_ms) {
 }
 
 Outcome Server::keep_files(const std::string& upper) {
-  if (!usable_path(upper)) return Error{Code::kBadArgument, 0, "a directory to keep is absolute"};
+  if (!is_usable_path(upper))
+    return Error{Code::kBadArgument, 0, "a directory to keep is absolute"};
   if (channel_ < 0 || ended_) return Error{Code::kNotFound, 0, "the server does not run"};
-  return ask(Request::kKeep, false, "", upper);
+  return send_request(Request::kKeep, false, "", upper);
 }
 
 Outcome Server::end() {
   if (channel_ < 0 || ended_) return Error{Code::kNotFound, 0, "the server does not run"};
-  return ask(Request::kEnd);
+  return send_request(Request::kEnd);
 }
 
 Outcome Server::begin_restore(const std::string& images, const std::string& upper) {
   CRANE_ASSERT(supervisor_ < 0);
-  if (!usable_path(images) || !usable_path(upper)) {
+  if (!is_usable_path(images) || !is_usable_path(upper)) {
     return Error{Code::kBadArgument, 0, "a checkpoint's paths are absolute"};
   }
   restore_ = {images, upper};

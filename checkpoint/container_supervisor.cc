@@ -34,8 +34,6 @@ constexpr int kPollStepMs = 2;
 // How often the supervisor checks that the server still runs while CRIU works.
 constexpr int kLookMs = 50;
 
-int open_pidfd(pid_t pid) noexcept { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
-
 // Closes everything above 2 except `keep` (sorted, distinct, all above 2).
 void close_all_but(const std::vector<int>& keep) noexcept {
   unsigned next = 3;
@@ -62,6 +60,8 @@ bool is_root() noexcept { return geteuid() == 0; }
 std::int64_t now_ms() noexcept { return monotonic_ns() / 1'000'000; }
 
 std::int64_t now_us() noexcept { return monotonic_ns() / 1'000; }
+
+int open_pidfd(pid_t pid) noexcept { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
 bool lies_on_overlay(const std::string& path) noexcept {
   constexpr long kOverlayMagic = 0x794c7630;
@@ -201,19 +201,17 @@ Outcome ContainerSupervisor::wait_for_first() {
 // While CRIU controls the server, waits for CRIU, unless the server is ending.
 void ContainerSupervisor::wait_for_end() {
   const int watch = child_gone_ ? -1 : open_pidfd(server_.direct_child_);
-  const auto in_its_hands = [this] {
-    return dump_ && dump_->place != Dump::Place::kStarting && dump_->place != Dump::Place::kReady;
-  };
-  while (!child_gone_ && !server_lost_ && !end_requested_ && (!node_gone_ || in_its_hands())) {
+  const auto criu_controls = [this] { return dump_ && dump_->touches_server(); };
+  while (!child_gone_ && !server_lost_ && !end_requested_ && (!node_gone_ || criu_controls())) {
     pollfd fds[3] = {{node_gone_ ? -1 : channel_, POLLIN, 0},
-                     {in_its_hands() ? -1 : watch, POLLIN, 0},
+                     {criu_controls() ? -1 : watch, POLLIN, 0},
                      {dump_ ? dump_->channel : -1, POLLIN, 0}};
     int wait_ms = dump_timeout_ms();
-    if (in_its_hands()) wait_ms = wait_ms < 0 ? kLookMs : std::min(wait_ms, kLookMs);
+    if (criu_controls()) wait_ms = wait_ms < 0 ? kLookMs : std::min(wait_ms, kLookMs);
     if (poll(fds, 3, wait_ms) < 0) continue;
     if (fds[0].revents != 0) take_requests();
-    if (in_its_hands() && is_ending(server_.first_)) ::kill(-dump_->criu, SIGKILL);
-    if (dump_) listen_to_criu();
+    if (criu_controls() && is_ending(server_.first_)) ::kill(-dump_->criu, SIGKILL);
+    if (dump_) read_criu_messages();
     if (fds[1].revents != 0) {
       child_gone_ = waitpid(server_.direct_child_, &child_status_, 0) == server_.direct_child_;
     }
@@ -237,14 +235,12 @@ int ContainerSupervisor::finish() {
   }
   const auto status = server_.server_status(child_status_);
   take_requests();  // requests that the node sent before the end
-  if (!kept_.empty()) keep_files();
+  // No process of the server runs any more.
+  if (!kept_.empty()) {
+    if (const Outcome kept = server_.move_upper(kept_); !kept) keep_error_ = kept.error();
+  }
   server_.clean();
   return status ? status.value() : SIGKILL;
-}
-
-// Called when no process of the server runs any more.
-void ContainerSupervisor::keep_files() {
-  if (const Outcome kept = server_.move_upper(kept_); !kept) keep_error_ = kept.error();
 }
 
 void ContainerSupervisor::run() {

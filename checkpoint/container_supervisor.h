@@ -65,23 +65,22 @@ class ContainerSupervisor {
   Outcome wait_for_first();
   void wait_for_end();
   int finish();
-  void keep_files();
   void report(const Report& report);
 
   // container_dump.cc
   Outcome restore();
   Outcome run_criu(CriuCall& call);
+  Error explain_failure(bool died, const Error& refusal);
 
   // supervisor_dump.cc: the dump that is under way, if there is one
   enum class Pace { kSmall, kCommon, kBoost };
   void take_requests();
   void take_request(const Request& request);
   Outcome begin_dump(const Request& request);
-  Outcome start_conversation();
-  void listen_to_criu();
-  void expect_word();
+  void read_criu_messages();
+  void set_criu_deadline();
   void answer_criu(bool go_on);
-  void go_on();
+  void start_next_step();
   void set_pace(Pace pace);
   void boost();
   void leave_boost();
@@ -113,6 +112,8 @@ class ContainerSupervisor {
     bool well = true;               // the copies of the node and the supervisor succeeded
     std::int64_t since_us = 0;      // start of the current step
     std::int64_t deadline_ms = 0;  // until when CRIU must send a message; 0: it waits for an answer
+    // Whether CRIU controls the server's processes.
+    bool touches_server() const { return place == Place::kWorking || place == Place::kDumped; }
   };
   std::optional<Dump> dump_;
   int policy_ = 0;  // the supervisor's, before and after a boost
@@ -130,6 +131,7 @@ constexpr int kOrphanTimeoutMs = 2'000;
 bool is_root() noexcept;
 std::int64_t now_ms() noexcept;  // monotonic
 std::int64_t now_us() noexcept;  // monotonic
+int open_pidfd(pid_t pid) noexcept;
 // Whether the file system there is an overlay, which cannot be another one's upper directory.
 bool lies_on_overlay(const std::string& path) noexcept;
 // mkdir -p with mode 0755.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/content.h"
 
+#include <fmt/format.h>
 #include <openssl/evp.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 namespace crane::checkpoint {
@@ -13,7 +13,8 @@ namespace {
 
 constexpr char kOverlay[] = "trusted.overlay.";
 
-bool opens(const Inode& inode) { return S_ISDIR(inode.mode) || S_ISREG(inode.mode); }
+// The sink gets leave() for it.
+bool gets_leave(const Inode& inode) { return S_ISDIR(inode.mode) || S_ISREG(inode.mode); }
 
 }  // namespace
 
@@ -30,33 +31,33 @@ ContentDigest::ContentDigest() : context_(EVP_MD_CTX_new()) {
 
 ContentDigest::~ContentDigest() = default;
 
-void ContentDigest::count(const void* bytes, std::size_t size) {
+void ContentDigest::update(const void* bytes, std::size_t size) {
   CRANE_ASSERT(EVP_DigestUpdate(context_.get(), bytes, size) == 1);
 }
 
-void ContentDigest::count(const std::string& text) {
-  count_number(static_cast<std::uint64_t>(text.size()));
-  count(text.data(), text.size());
+void ContentDigest::update(const std::string& text) {
+  update_number(static_cast<std::uint64_t>(text.size()));
+  update(text.data(), text.size());
 }
 
 Outcome ContentDigest::inode(const std::string& name, const Inode& inode) {
   const std::string path = open_.empty() ? name : open_.back() + "/" + name;
-  count("i", 1);
-  count(name);
-  for (const std::uint32_t fact : {inode.mode, inode.uid, inode.gid, inode.mtime_ns}) {
-    count_number(fact);
+  update("i", 1);
+  update(name);
+  for (const std::uint32_t number : {inode.mode, inode.uid, inode.gid, inode.mtime_ns}) {
+    update_number(number);
   }
-  count_number(inode.mtime_s);
-  count_number(inode.device);
-  count_number(inode.size);
-  count(inode.target);
-  count_number(static_cast<std::uint64_t>(inode.attributes.size()));
+  update_number(inode.mtime_s);
+  update_number(inode.device);
+  update_number(inode.size);
+  update(inode.target);
+  update_number(static_cast<std::uint64_t>(inode.attributes.size()));
   for (const auto& [attribute, value] : inode.attributes) {
-    count(attribute);
-    count(value);
+    update(attribute);
+    update(value);
   }
   if (inode.link != 0) links_[inode.link] = path;
-  if (opens(inode)) open_.push_back(path);
+  if (gets_leave(inode)) open_.push_back(path);
   if (!S_ISDIR(inode.mode)) ++files_;
   bytes_ += inode.size;
   return Done{};
@@ -64,12 +65,10 @@ Outcome ContentDigest::inode(const std::string& name, const Inode& inode) {
 
 void ContentDigest::flush() {
   if (at_ == 0) return;
-  const bool zero =
-      std::all_of(block_.begin(), block_.end(), [](std::byte b) { return b == std::byte{}; });
-  if (!zero) {
-    count("d", 1);
-    count_number(at_);
-    count(block_.data(), block_.size());
+  if (!is_zero(block_)) {
+    update("d", 1);
+    update_number(at_);
+    update(block_.data(), block_.size());
   }
   at_ = 0;
 }
@@ -94,14 +93,14 @@ Outcome ContentDigest::data(std::uint64_t offset, std::span<const std::byte> byt
 Outcome ContentDigest::leave() {
   flush();
   open_.pop_back();
-  count("u", 1);
+  update("u", 1);
   return Done{};
 }
 
 Outcome ContentDigest::link(const std::string& name, std::uint32_t number) {
-  count("l", 1);
-  count(name);
-  count(links_[number]);
+  update("l", 1);
+  update(name);
+  update(links_[number]);
   ++files_;
   return Done{};
 }
@@ -110,13 +109,7 @@ std::string ContentDigest::finish() {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned size = 0;
   CRANE_ASSERT(EVP_DigestFinal_ex(context_.get(), digest, &size) == 1);
-  std::string text;
-  char two[3];
-  for (unsigned i = 0; i < size; ++i) {
-    std::snprintf(two, sizeof two, "%02x", digest[i]);
-    text += two;
-  }
-  return text;
+  return fmt::format("{:02x}", fmt::join(digest, digest + size, ""));
 }
 
 // --- some directories ---------------------------------------------------------------------------
@@ -142,7 +135,7 @@ Outcome SelectedDirectories::inode(const std::string& name, const Inode& inode) 
   } else if (inside_ > 0) {
     passed = pass(name, inode);
   }
-  if (opens(inode)) {
+  if (gets_leave(inode)) {
     open_.push_back(path);
     if (begins || inside_ > 0) ++inside_;
   }
@@ -185,7 +178,7 @@ Outcome SelectedDirectories::link(const std::string& name, std::uint32_t number)
 
 Outcome NumberedTrees::inode(const std::string& name, const Inode& inode) {
   const bool top = depth_ == 0;
-  if (opens(inode)) ++depth_;
+  if (gets_leave(inode)) ++depth_;
   if (!top) return sink_.inode(name, inode);
   const auto at = std::find(names_.begin(), names_.end(), name);
   if (at == names_.end()) {

@@ -37,11 +37,11 @@ class ContentDigest final : public TreeSink {
 
  private:
   static constexpr std::size_t kBlock = 4096;
-  void count(const void* bytes, std::size_t size);
-  void count(const std::string& text);
+  void update(const void* bytes, std::size_t size);
+  void update(const std::string& text);
   template <typename Integer>
-  void count_number(Integer number) {
-    count(&number, sizeof number);
+  void update_number(Integer number) {
+    update(&number, sizeof number);
   }
   void flush();
 
@@ -90,24 +90,24 @@ class SelectedDirectories final : public TreeSink {
 };
 
 // Passes every event to both sinks.
-class Both final : public TreeSink {
+class TeeSink final : public TreeSink {
  public:
-  Both(TreeSink& one, TreeSink& other) : one_(one), other_(other) {}
+  TeeSink(TreeSink& one, TreeSink& other) : one_(one), other_(other) {}
   Outcome inode(const std::string& name, const Inode& inode) override {
-    const auto outcome = one_.inode(name, inode);
-    return outcome ? other_.inode(name, inode) : outcome;
+    const auto passed = one_.inode(name, inode);
+    return passed ? other_.inode(name, inode) : passed;
   }
   Outcome data(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    const auto outcome = one_.data(offset, bytes);
-    return outcome ? other_.data(offset, bytes) : outcome;
+    const auto passed = one_.data(offset, bytes);
+    return passed ? other_.data(offset, bytes) : passed;
   }
   Outcome leave() override {
-    const auto outcome = one_.leave();
-    return outcome ? other_.leave() : outcome;
+    const auto passed = one_.leave();
+    return passed ? other_.leave() : passed;
   }
   Outcome link(const std::string& name, std::uint32_t number) override {
-    const auto outcome = one_.link(name, number);
-    return outcome ? other_.link(name, number) : outcome;
+    const auto passed = one_.link(name, number);
+    return passed ? other_.link(name, number) : passed;
   }
 
  private:

@@ -101,16 +101,14 @@ std::vector<std::string> arguments(const std::string& program, const CriuCall& c
   return words;
 }
 
-// CRIU uses numbers beyond those of the processes it restores (container.cc leaves some).
-void raise_descriptor_limit() noexcept { limit_descriptors(RLIM_INFINITY); }
-
 [[noreturn]] void become_criu(const std::vector<std::string>& words, const CriuCall& call,
                               int channel) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // A restored process gets CRIU's personality; its children must get equal addresses.
   if (call.kind == CriuCall::Kind::kRestore) personality(ADDR_NO_RANDOMIZE);
   setpgid(0, 0);
-  raise_descriptor_limit();
+  // CRIU uses numbers beyond those of the processes it restores (container.cc leaves some).
+  limit_descriptors(RLIM_INFINITY);
   signal(SIGPIPE, SIG_DFL);
   std::vector<int> high;
   if (channel >= 0) high.push_back(fcntl(channel, F_DUPFD, kScratchFd));

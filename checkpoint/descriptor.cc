@@ -2,13 +2,44 @@
 #include "checkpoint/descriptor.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "checkpoint/fault_points.h"
 
 namespace crane::checkpoint {
+
+Error file_error(const char* step, const std::string& object) {
+  const int number = errno;
+  Error error{Code::kSystem, number, step,
+              std::string("cannot ") + step + " " + object + ": " + std::strerror(number)};
+  switch (number) {
+    case ENOSPC:
+    case EDQUOT:
+      error.code = Code::kFull;
+      error.text += "; make room on that file system or keep fewer checkpoints, then try again";
+      break;
+    case ENOENT:
+      error.code = Code::kNotFound;
+      break;
+    case EEXIST:
+    case ENOTEMPTY:
+      error.code = Code::kExists;
+      break;
+    case EPERM:
+    case EACCES:
+      error.code = Code::kDenied;
+      error.text += "; checkpoints need root privilege";
+      break;
+    default:
+      break;
+  }
+  return error;
+}
 
 bool write_all(int fd, const void* data, std::size_t size) noexcept {
   const auto* at = static_cast<const char*>(data);
@@ -67,6 +98,26 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   if (n < 0) return file_error("read", path);
   text.resize(static_cast<std::size_t>(n));
   return text;
+}
+
+Result<Descriptor> lock_directory(const std::string& path, int operation) {
+  Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return file_error("open", path);
+  if (::flock(fd.get(), operation | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return file_error("lock", path);
+    return failure(
+        Code::kBusy, "lock",
+        "another process of Crane works in " + path + "; try again when it has finished");
+  }
+  // Between open and flock another process may have renamed it, to remove it.
+  struct stat locked {
+  }, named{};
+  if (::fstat(fd.get(), &locked) != 0 || ::lstat(path.c_str(), &named) != 0 ||
+      locked.st_ino != named.st_ino || locked.st_dev != named.st_dev) {
+    errno = ENOENT;
+    return file_error("lock", path);
+  }
+  return fd;
 }
 
 }  // namespace crane::checkpoint

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A file descriptor that closes itself, and helpers for whole files.
+// A file descriptor that closes itself, helpers for whole files, locks of directories, and the
+// errors of system calls on files.
 //
-// Threads: one object, one thread.
+// Threads: one object, one thread; the functions are plain.
 
 #include <unistd.h>
 
 #include <string>
 #include <utility>
 
-#include "checkpoint/file_error.h"
+#include "dmt/base/result.h"
 
 namespace crane::checkpoint {
+
+// Returns the error of errno: "cannot STEP OBJECT: REASON". kFull when a file system has no room,
+// with the remedy; kNotFound, kExists and kDenied by errno; else kSystem.  `step` is static text.
+Error file_error(const char* step, const std::string& object);
 
 class Descriptor {
  public:
@@ -44,5 +49,11 @@ Outcome sync_directory(const std::string& path);
 Outcome write_file(const std::string& path, const std::string& text, const char* fault = nullptr);
 // Reads a whole file of at most `limit` bytes; kDamaged if it is larger.
 Result<std::string> read_file(const std::string& path, std::size_t limit);
+
+// flock(2) of the directory `path`, LOCK_EX or LOCK_SH, without waiting.  A process that works in a
+// directory holds a lock on it.  The kernel drops the lock with the process, so a dead owner is
+// recognised even if another process has its number. kBusy: another process works there.
+// kNotFound: the directory no longer has that name.
+Result<Descriptor> lock_directory(const std::string& path, int operation);
 
 }  // namespace crane::checkpoint

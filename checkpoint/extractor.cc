@@ -6,13 +6,6 @@
 #include "checkpoint/tree.h"
 
 namespace crane::checkpoint {
-namespace {
-
-timespec mtime_of(const Inode& inode) noexcept {
-  return {static_cast<time_t>(inode.mtime_s), static_cast<long>(inode.mtime_ns)};
-}
-
-}  // namespace
 
 std::string Extractor::path_of(const std::string& name) const {
   return (open_.empty() ? parent_ : open_.back().path) + "/" + name;
@@ -37,18 +30,18 @@ Outcome Extractor::inode(const std::string& name, const Inode& inode) {
     Descriptor fd(
         ::openat(at.value(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!fd) return file_error("open", path);
-    open_.push_back({std::move(fd), inode, path});
+    open_.push_back({std::move(fd), inode, name, path});
     return Done{};
   }
   if (S_ISREG(inode.mode)) {
     Descriptor fd(::openat(at.value(), name.c_str(),
                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!fd) return file_error("create", path);
-    open_.push_back({std::move(fd), inode, path});
+    open_.push_back({std::move(fd), inode, name, path});
     return Done{};
   }
   if (auto made = make_special(at.value(), name, inode); !made) return made;
-  return dress_special(at.value(), name, inode);
+  return set_attributes(name, inode);
 }
 
 Outcome Extractor::data(std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -72,23 +65,7 @@ Outcome Extractor::leave() {
       ::ftruncate(last.fd.get(), static_cast<off_t>(last.inode.size)) != 0) {
     return file_error("write", last.path);
   }
-  return dress(last.fd.get(), last.path, last.inode);
-}
-
-// Sets the attributes.  A directory gets them when it is complete: new entries would inherit its
-// default ACL and change its mtime.  The owner comes first: a change of owner clears set-user-id
-// and capabilities.
-Outcome Extractor::dress(int fd, const std::string& path, const Inode& inode) {
-  if (::fchown(fd, inode.uid, inode.gid) != 0) return file_error("give to its owner", path);
-  if (::fchmod(fd, inode.mode & 07777) != 0) return file_error("set the mode of", path);
-  for (const auto& [name, value] : inode.attributes) {
-    if (::fsetxattr(fd, name.c_str(), value.data(), value.size(), 0) != 0) {
-      return file_error("set the attribute", name + " of " + path);
-    }
-  }
-  const timespec times[2] = {{0, UTIME_OMIT}, mtime_of(inode)};
-  if (::futimens(fd, times) != 0) return file_error("set the time of", path);
-  return Done{};
+  return set_attributes(last.name, last.inode);
 }
 
 Outcome Extractor::make_special(int directory, const std::string& name, const Inode& inode) {
@@ -100,22 +77,28 @@ Outcome Extractor::make_special(int directory, const std::string& name, const In
   return Done{};
 }
 
-Outcome Extractor::dress_special(int directory, const std::string& name, const Inode& inode) {
-  if (::fchownat(directory, name.c_str(), inode.uid, inode.gid, AT_SYMLINK_NOFOLLOW) != 0) {
-    return file_error("give to its owner", path_of(name));
+// A directory gets them when it is complete: new entries would inherit its default ACL and change
+// its mtime.  The owner comes first: a change of owner clears set-user-id and capabilities.
+Outcome Extractor::set_attributes(const std::string& name, const Inode& inode) {
+  const auto at = directory();
+  if (!at) return at.error();
+  const std::string path = path_of(name);
+  if (::fchownat(at.value(), name.c_str(), inode.uid, inode.gid, AT_SYMLINK_NOFOLLOW) != 0) {
+    return file_error("give to its owner", path);
   }
-  if (!S_ISLNK(inode.mode) && ::fchmodat(directory, name.c_str(), inode.mode & 07777, 0) != 0) {
-    return file_error("set the mode of", path_of(name));
+  if (!S_ISLNK(inode.mode) && ::fchmodat(at.value(), name.c_str(), inode.mode & 07777, 0) != 0) {
+    return file_error("set the mode of", path);
   }
-  const std::string via = "/proc/self/fd/" + std::to_string(directory) + "/" + name;
+  const std::string via = "/proc/self/fd/" + std::to_string(at.value()) + "/" + name;
   for (const auto& [attribute, value] : inode.attributes) {
     if (::lsetxattr(via.c_str(), attribute.c_str(), value.data(), value.size(), 0) != 0) {
-      return file_error("set the attribute", attribute + " of " + path_of(name));
+      return file_error("set the attribute", attribute + " of " + path);
     }
   }
-  const timespec times[2] = {{0, UTIME_OMIT}, mtime_of(inode)};
-  if (::utimensat(directory, name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) {
-    return file_error("set the time of", path_of(name));
+  const timespec mtime{static_cast<time_t>(inode.mtime_s), static_cast<long>(inode.mtime_ns)};
+  const timespec times[2] = {{0, UTIME_OMIT}, mtime};
+  if (::utimensat(at.value(), name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) {
+    return file_error("set the time of", path);
   }
   return Done{};
 }

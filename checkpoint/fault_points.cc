@@ -11,16 +11,16 @@
 namespace crane::checkpoint {
 namespace {
 
-const char* chosen = nullptr;
+const char* chosen_point = nullptr;
 long passes_left = 0;
-std::string told_in;
+std::string directory_of_marks;
 
-void die_when_chosen(const char* name) {
-  if (std::string(name) == chosen && --passes_left == 0) ::kill(::getpid(), SIGKILL);
+void kill_at_chosen_point(const char* name) {
+  if (std::string(name) == chosen_point && --passes_left == 0) ::kill(::getpid(), SIGKILL);
 }
 
-void die_if_told(const char* name) {
-  if (::unlink((told_in + "/" + name).c_str()) == 0) ::kill(::getpid(), SIGKILL);
+void kill_at_marked_point(const char* name) {
+  if (::unlink((directory_of_marks + "/" + name).c_str()) == 0) ::kill(::getpid(), SIGKILL);
 }
 
 }  // namespace
@@ -32,9 +32,9 @@ bool die_at(const char* spec) {
   if (pass < 1) return false;
   const auto choose = [&](const char* name) {
     if (text.substr(0, colon) != name) return false;
-    chosen = name;
+    chosen_point = name;
     passes_left = pass;
-    fault_hook = die_when_chosen;
+    fault_hook = kill_at_chosen_point;
     return true;
   };
   return std::any_of(kFaultPoints.begin(), kFaultPoints.end(), choose) ||
@@ -43,8 +43,8 @@ bool die_at(const char* spec) {
 }
 
 void die_at_marked_points(const std::string& directory) {
-  told_in = directory;
-  fault_hook = die_if_told;
+  directory_of_marks = directory;
+  fault_hook = kill_at_marked_point;
 }
 
 }  // namespace crane::checkpoint

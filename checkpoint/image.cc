@@ -12,9 +12,8 @@
 #include <filesystem>
 
 #include "checkpoint/container_supervisor.h"
-#include "checkpoint/directory_lock.h"
+#include "checkpoint/descriptor.h"
 #include "checkpoint/fault_points.h"
-#include "checkpoint/pack_format.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -32,12 +31,6 @@ bool is_there(const std::string& path) {
 }
 
 }  // namespace
-
-std::uint64_t Listed::bytes() const {
-  std::uint64_t sum = 0;
-  for (const PackedFile& file : manifest.files) sum += file.bytes;
-  return sum;
-}
 
 Outcome Checkpoints::make_directory() {
   if (is_there(options_.directory)) return Done{};
@@ -243,7 +236,7 @@ Result<Descriptor> Checkpoints::hold(const std::string& name) {
 Outcome Checkpoints::check(const std::string& path, const Manifest& manifest) {
   for (const PackedFile& file : manifest.files) {
     tell("verifying " + file.name);
-    Nowhere sink;
+    NullSink sink;
     if (auto read = read_pack(path + "/" + file.name, file, sink); !read) return read;
   }
   return Done{};
@@ -394,15 +387,9 @@ Outcome Checkpoints::remove(const std::string& name) {
   if (!parse_name(name, counter, index) || !is_there(path)) return not_found(name);
   const auto lock = lock_directory(path, LOCK_EX);
   if (!lock) return lock.error();
-  return remove_locked(name);
-}
-
-Outcome Checkpoints::remove_locked(const std::string& name) {
   const std::string gone = path_of(".gone-" + name);
   remove_tree(gone);  // of one that was killed
-  if (std::rename(path_of(name).c_str(), gone.c_str()) != 0) {
-    return file_error("remove", path_of(name));
-  }
+  if (std::rename(path.c_str(), gone.c_str()) != 0) return file_error("remove", path);
   fault_point("remove.renamed");
   if (auto synced = sync_directory(options_.directory); !synced) return synced;
   ::unlink((gone + "/" + kManifestName).c_str());

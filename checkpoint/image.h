@@ -56,7 +56,7 @@ struct Listed {
   bool distrusted = false;  // note_difference()
   std::string damage;       // why the manifest is unusable; then `manifest` is empty
   Manifest manifest;
-  std::uint64_t bytes() const;  // on disk
+  std::uint64_t bytes() const { return manifest.bytes(); }
   // True if its manifest is usable and names the log with this digest.
   bool belongs_to(const std::string& log_digest) const {
     return damage.empty() && manifest.log_digest == log_digest;
@@ -153,7 +153,6 @@ class Checkpoints {
     unsigned times = 0;    // in a row
   };
   Difference difference_of(const std::string& path);
-  Outcome remove_locked(const std::string& name);
   Outcome unpack_into(const std::string& from, const std::string& to, const Manifest& manifest,
                       const std::string& text);
 

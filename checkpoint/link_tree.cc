@@ -21,19 +21,20 @@ std::int64_t ns_of(const timespec& time) { return time.tv_sec * 1'000'000'000LL 
 
 class Linker {
  public:
-  Linker(const std::string& left_out, LinkedTree& linked) : left_out_(left_out), linked_(linked) {}
+  Linker(const std::string& left_out, LinkedTree& linked, dev_t device)
+      : left_out_(left_out), linked_(linked), device_(device) {}
 
   Outcome directory(int from, int to, const std::string& path, std::size_t depth);
-  void on(dev_t device) { device_ = device; }
 
  private:
   Outcome entry(int from, int to, const dirent& entry, const std::string& path, std::size_t depth);
-  Outcome below(int from, int to, const char* name, const std::string& path, std::size_t depth);
-  Outcome name(int from, int to, const char* name, const std::string& path);
+  Outcome subdirectory(int from, int to, const char* name, const std::string& path,
+                       std::size_t depth);
+  Outcome link(int from, int to, const char* name, const std::string& path);
 
   const std::string& left_out_;
   LinkedTree& linked_;
-  dev_t device_ = 0;
+  const dev_t device_;  // of the tree; others are mounted in it
 };
 
 Outcome copy_attributes(int from, int to, const std::string& path) {
@@ -51,7 +52,7 @@ Outcome copy_attributes(int from, int to, const std::string& path) {
   return Done{};
 }
 
-Outcome dress(int from, int to, const struct stat& info, const std::string& path) {
+Outcome set_attributes(int from, int to, const struct stat& info, const std::string& path) {
   if (fchown(to, info.st_uid, info.st_gid) != 0)
     return file_error("change the owner of the copy of", path);
   if (fchmod(to, info.st_mode & 07777) != 0) return file_error("chmod the copy of", path);
@@ -76,7 +77,7 @@ Outcome Linker::directory(int from, int to, const std::string& path, std::size_t
     }
     if (errno != 0) return file_error("read", path);
   }
-  return dress(from, to, info, path);
+  return set_attributes(from, to, info, path);
 }
 
 Outcome Linker::entry(int from, int to, const dirent& entry, const std::string& path,
@@ -89,12 +90,12 @@ Outcome Linker::entry(int from, int to, const dirent& entry, const std::string& 
     is_directory =
         fstatat(from, entry.d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode);
   }
-  return is_directory ? below(from, to, entry.d_name, whole, depth + 1)
-                      : name(from, to, entry.d_name, whole);
+  return is_directory ? subdirectory(from, to, entry.d_name, whole, depth + 1)
+                      : link(from, to, entry.d_name, whole);
 }
 
-Outcome Linker::below(int from, int to, const char* name, const std::string& path,
-                      std::size_t depth) {
+Outcome Linker::subdirectory(int from, int to, const char* name, const std::string& path,
+                             std::size_t depth) {
   if (depth > kDepthMax) {
     return failure(Code::kUnsupported, "link", path + " is nested too deeply");
   }
@@ -108,7 +109,7 @@ Outcome Linker::below(int from, int to, const char* name, const std::string& pat
   return directory(original.get(), copy.get(), path, depth);
 }
 
-Outcome Linker::name(int from, int to, const char* name, const std::string& path) {
+Outcome Linker::link(int from, int to, const char* name, const std::string& path) {
   if (linkat(from, name, to, name, 0) == 0 || errno == ENOENT) return Done{};
   if (errno == EXDEV) {
     return failure(Code::kUnsupported, "link", path + " is on another file system");
@@ -135,9 +136,7 @@ Outcome link_tree(const std::string& from, const std::string& to, const std::str
     return failure(Code::kUnsupported, "link",
                    from + " and " + to + " are on different file systems");
   }
-  Linker linker(left_out, linked);
-  linker.on(theirs.st_dev);
-  return linker.directory(original.get(), copy.get(), from, 0);
+  return Linker(left_out, linked, theirs.st_dev).directory(original.get(), copy.get(), from, 0);
 }
 
 bool is_as_linked(const std::vector<DirectoryTime>& directories) {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/file_error.h"
+#include "dmt/base/result.h"
 
 namespace crane::checkpoint {
 

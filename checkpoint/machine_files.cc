@@ -36,8 +36,8 @@ constexpr const char* kSettings = "etc";
 constexpr const char* kLinked[] = {"usr", "opt", "bin", "sbin", "lib", "lib32", "lib64", "libx32"};
 constexpr const char* kGone = "gone-";  // prefix of a part that is being removed
 constexpr const char* kList = ".list";
-constexpr const char* kUnnamed = ".tmp";  // suffix of write_file()'s temporary files
-constexpr int kIdle = 19;
+constexpr const char* kTemporary = ".tmp";  // suffix of write_file()'s temporary files
+constexpr int kLowestPriority = 19;
 // How often to try again when a package is installed while its files are linked.
 constexpr int kTriesMax = 3;
 
@@ -63,11 +63,11 @@ class Store {
   }
 
   Outcome open();
-  Outcome take(GroupFiles& files);
-  bool whole(const std::string& state) const;
-  bool current(const std::string& state) const;
+  Outcome update_state(GroupFiles& files);
+  bool is_whole(const std::string& state) const;
+  bool is_current(const std::string& state) const;
   std::vector<std::string> layers(const std::string& state) const;
-  Outcome use(const std::string& record);
+  Outcome add_user(const std::string& record);
   void remove_unused(const GroupFiles& files);
 
  private:
@@ -75,13 +75,13 @@ class Store {
   static std::vector<std::string> parts(const std::string& state);
   std::string at(const std::string& part) const { return place_ + "/" + part; }
   std::string list_of(const std::string& part) const { return at(part) + kList; }
-  bool part_current(const std::string& part) const;
+  bool is_current_part(const std::string& part) const;
   std::string newest(const std::string& kind) const;
   Result<std::string> current_part(const std::string& kind, std::size_t& made);
   Outcome make(const std::string& kind, const std::string& part, std::size_t& made);
   Outcome link_programs(const std::string& part, std::size_t& made);
   Outcome copy_settings(const std::string& part, std::size_t& made);
-  void drop(const std::string& part) const;
+  void remove_part(const std::string& part) const;
   std::set<std::string> used() const;
 
   std::string place_, machine_;
@@ -111,7 +111,7 @@ std::vector<std::string> Store::parts(const std::string& state) {
   return found;
 }
 
-bool Store::whole(const std::string& state) const {
+bool Store::is_whole(const std::string& state) const {
   const auto all = parts(state);
   return std::all_of(all.begin(), all.end(), [this](const std::string& part) {
     return access(list_of(part).c_str(), F_OK) == 0 && is_real_directory(at(part));
@@ -124,13 +124,13 @@ std::vector<std::string> Store::layers(const std::string& state) const {
   return found;
 }
 
-bool Store::current(const std::string& state) const {
+bool Store::is_current(const std::string& state) const {
   const auto all = parts(state);
   return std::all_of(all.begin(), all.end(),
-                     [this](const std::string& part) { return part_current(part); });
+                     [this](const std::string& part) { return is_current_part(part); });
 }
 
-bool Store::part_current(const std::string& part) const {
+bool Store::is_current_part(const std::string& part) const {
   const auto lines = lines_of(list_of(part), kListMax);
   if (part.starts_with(kSettings)) {
     const std::uint64_t now = digest_of_tree(machine_ + "/etc", Times::kCounted);
@@ -155,7 +155,7 @@ int number_of(const std::string& kind, const std::string& name) {
   return read.ptr == end ? number : -1;
 }
 
-bool is_part(const std::string& name) {
+bool is_part_name(const std::string& name) {
   return number_of(kPrograms, name) > 0 || number_of(kSettings, name) > 0;
 }
 
@@ -200,7 +200,7 @@ Outcome Store::copy_settings(const std::string& part, std::size_t& made) {
 }
 
 // Removes the list first: without a list the part is never used (FILES-4).
-void Store::drop(const std::string& part) const {
+void Store::remove_part(const std::string& part) const {
   unlink(list_of(part).c_str());
   fault_point("state.again");
   remove_tree(at(part));
@@ -209,26 +209,27 @@ void Store::drop(const std::string& part) const {
 Outcome Store::make(const std::string& kind, const std::string& part, std::size_t& made) {
   Outcome done = Done{};
   for (int i = 0; i < kTriesMax; ++i) {
-    drop(part);
+    remove_part(part);
     if (mkdir(at(part).c_str(), 0755) != 0) return file_error("make", at(part));
     done = kind == kPrograms ? link_programs(part, made) : copy_settings(part, made);
     if (done) fault_point("state.listed");
-    if (done && part_current(part)) break;
+    if (done && is_current_part(part)) break;
     if (!done && done.error().code != Code::kDamaged && done.error().code != Code::kNotFound) break;
   }
-  if (!done) drop(part);
+  if (!done) remove_part(part);
   return done;
 }
 
 Result<std::string> Store::current_part(const std::string& kind, std::size_t& made) {
   const std::string newest_one = newest(kind);
-  if (access(list_of(newest_one).c_str(), F_OK) == 0 && part_current(newest_one)) return newest_one;
+  if (access(list_of(newest_one).c_str(), F_OK) == 0 && is_current_part(newest_one))
+    return newest_one;
   const std::string part = fmt::format("{}-{}", kind, number_of(kind, newest_one) + 1);
   if (auto done = make(kind, part, made); !done) return done.error();
   return part;
 }
 
-Outcome Store::take(GroupFiles& files) {
+Outcome Store::update_state(GroupFiles& files) {
   const auto settings = current_part(kSettings, files.made_names);
   if (!settings.ok()) return settings.error();
   const auto programs = current_part(kPrograms, files.made_names);
@@ -270,8 +271,8 @@ void Store::remove_unused(const GroupFiles& files) {
     if (name.starts_with(kGone)) gone.push_back(name);
     // Left by killed processes: lists without a part, and temporary files.
     const bool list = name.ends_with(kList) && !is_real_directory(at(fs::path(name).stem()));
-    if (list || name.ends_with(kUnnamed)) unlink(at(name).c_str());
-    if (!is_part(name) || keep.contains(name)) continue;
+    if (list || name.ends_with(kTemporary)) unlink(at(name).c_str());
+    if (!is_part_name(name) || keep.contains(name)) continue;
     unlink(list_of(name).c_str());
     gone.push_back(kGone + name);
     rename(at(name).c_str(), at(gone.back()).c_str());
@@ -283,13 +284,13 @@ void Store::remove_unused(const GroupFiles& files) {
   if (child != 0) return;
   if (fork() != 0) _exit(0);
   close_range(0, ~0U, 0);
-  (void)nice(kIdle);
+  (void)nice(kLowestPriority);
   fault_point("state.removing");
   for (const auto& name : gone) remove_tree(at(name));
   _exit(0);
 }
 
-Outcome Store::use(const std::string& record) {
+Outcome Store::add_user(const std::string& record) {
   const std::string user =
       fmt::format("{}/users/{:016x}", place_, crc64(record.data(), record.size(), 0));
   if (symlink(record.c_str(), user.c_str()) != 0 && errno != EEXIST) {
@@ -298,16 +299,15 @@ Outcome Store::use(const std::string& record) {
   return Done{};
 }
 
-GroupFiles live(const std::string& why) {
+GroupFiles live_files(const std::string& why) {
   GroupFiles files;
   files.state = kLiveFiles;
   files.why_live = why;
   return files;
 }
-GroupFiles live(const Error& error) { return live(error.message()); }
 
-Outcome note(const std::string& record, std::vector<std::string> lines, std::size_t generation,
-             const std::string& state) {
+Outcome write_record(const std::string& record, std::vector<std::string> lines,
+                     std::size_t generation, const std::string& state) {
   // A host that missed an upgrade has no line of its generation: it uses the line before.
   while (lines.size() <= generation) lines.push_back(lines.empty() ? state : lines.back());
   lines[generation] = state;
@@ -354,11 +354,11 @@ Result<GroupFiles> recorded_files(const std::string& record, std::size_t generat
     return failure(Code::kNotFound, "files",
                    fmt::format("{} has no generation {}", record, generation));
   }
-  if (lines[generation] == kLiveFiles) return live("it was so when the group began");
+  if (lines[generation] == kLiveFiles) return live_files("it was so when the group began");
   const auto place = place_of_files(machine);
   if (!place.ok()) return place.error();
   const Store store(place.value(), machine);
-  if (!store.whole(lines[generation])) {
+  if (!store.is_whole(lines[generation])) {
     return failure(
         Code::kGone, "files",
         fmt::format("{} of {} is gone from {}", lines[generation], record, place.value()));
@@ -385,16 +385,17 @@ Result<GroupFiles> ensure_files(const std::string& record, std::size_t generatio
     kept = place.error();
   }
   GroupFiles files;
-  if (kept) kept = store->take(files);
-  if (!kept) files = live(kept.error());
+  if (kept) kept = store->update_state(files);
+  if (!kept) files = live_files(kept.error().message());
   files.lost = held.error().code == Code::kGone;
   // FILES-3: register the user first, so that every record has one.
   if (kept) {
-    if (auto used = store->use(record); !used) return used.error();
+    if (auto added = store->add_user(record); !added) return added.error();
     fault_point("state.used");
   }
   const auto lines = lines_of(record, kRecordMax);
-  if (auto noted = note(record, lines, generation, files.state); !noted) return noted.error();
+  if (auto written = write_record(record, lines, generation, files.state); !written)
+    return written.error();
   fault_point("state.noted");
   if (kept) store->remove_unused(files);
   return files;
@@ -416,7 +417,8 @@ Result<NextFiles> next_files(const std::string& record, std::size_t now,
 
 bool is_current(const GroupFiles& files, const std::string& machine) {
   const auto place = place_of_files(machine);
-  return files.layers.empty() || (place.ok() && Store(place.value(), machine).current(files.state));
+  return files.layers.empty() ||
+         (place.ok() && Store(place.value(), machine).is_current(files.state));
 }
 
 std::vector<std::string> written_in_place(const GroupFiles& files, std::size_t most) {

@@ -2,13 +2,14 @@
 #include "checkpoint/manifest.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <openssl/evp.h>
 #include <sys/stat.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/pack_format.h"
+#include "checkpoint/json_members.h"
 #include "dmt/base/crc.h"
 
 namespace crane::checkpoint {
@@ -16,11 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string hexadecimal(std::uint64_t v, int digits) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%0*llx", digits, static_cast<unsigned long long>(v));
-  return text;
-}
+std::string hexadecimal(std::uint64_t v, int digits) { return fmt::format("{:0{}x}", v, digits); }
 
 // The end of every manifest: the CRC of the text before it.
 std::string seal_of(std::string_view body) {
@@ -28,61 +25,16 @@ std::string seal_of(std::string_view body) {
 }
 const std::size_t kSealBytes = seal_of("").size();
 
-// Members of a JSON object; each must exist and have its type.
-class Members {
- public:
-  explicit Members(const Json& object) : object_(object) {}
-  void get(const char* name, std::string& v) { take(name, v, &Json::is_string); }
-  template <typename Integer>
-  void get(const char* name, Integer& v) {
-    take(name, v, &Json::is_number_integer);
-  }
-  void get_hex(const char* name, std::uint64_t& v) {
-    std::string text;
-    get(name, text);
-    char* end = nullptr;
-    v = std::strtoull(text.c_str(), &end, 16);
-    if (text.empty() || text.size() > 16 || *end != '\0') ok_ = false;
-  }
-  const Json* array(const char* name) {
-    const auto at = object_.find(name);
-    if (at != object_.end() && at->is_array()) return &*at;
-    ok_ = false;
-    return nullptr;
-  }
-  const Json* object(const char* name) {
-    const auto at = object_.find(name);
-    if (at != object_.end() && at->is_object()) return &*at;
-    ok_ = false;
-    return nullptr;
-  }
-  bool ok() const { return ok_; }
-
- private:
-  template <typename Value>
-  void take(const char* name, Value& v, bool (Json::*is)() const noexcept) {
-    const auto at = object_.find(name);
-    if (at == object_.end() || !((*at).*is)()) {
-      ok_ = false;
-      return;
-    }
-    v = at->get<Value>();
-  }
-
-  const Json& object_;
-  bool ok_ = true;
-};
-
 bool take_files(const Json& array, std::vector<PackedFile>& files) {
   for (const Json& one : array) {
     if (!one.is_object()) return false;
     PackedFile file;
-    Members m(one);
+    JsonMembers m(one);
     std::uint64_t crc = 0;
     m.get("name", file.name);
     m.get("bytes", file.bytes);
     m.get("unpacked", file.unpacked);
-    m.get_hex("crc32c", crc);
+    m.get_hexadecimal("crc32c", crc);
     file.crc = static_cast<std::uint32_t>(crc);
     if (!m.ok() || !is_pack_name(file.name) || crc > UINT32_MAX) return false;
     for (const PackedFile& other : files) {
@@ -94,7 +46,7 @@ bool take_files(const Json& array, std::vector<PackedFile>& files) {
 }
 
 bool take_all(const Json& json, Manifest& to) {
-  Members m(json);
+  JsonMembers m(json);
   std::uint64_t view = 0, index = 0;
   std::string tier;
   m.get("group", to.group);
@@ -110,7 +62,7 @@ bool take_all(const Json& json, Manifest& to) {
   m.get("criu", to.criu);
   m.get("program", to.program);
   m.get("tier", tier);
-  m.get_hex("schedule_hash", to.schedule_hash);
+  m.get_hexadecimal("schedule_hash", to.schedule_hash);
   m.get("clock", to.clock);
   m.get("output", to.output_digest);
   const Json* node = m.object("node");
@@ -151,11 +103,7 @@ bool is_pack_name(const std::string& name) {
 const char* name_of(Tier tier) { return tier == Tier::kCriu ? "criu" : "restart"; }
 
 std::string name_of(const Viewstamp& at) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%08llu.%012llu",
-                static_cast<unsigned long long>(view_counter(at.view)),
-                static_cast<unsigned long long>(value(at.index)));
-  return text;
+  return fmt::format("{:08}.{:012}", view_counter(at.view), value(at.index));
 }
 
 bool parse_name(const std::string& name, std::uint64_t& counter, std::uint64_t& index) {
@@ -164,6 +112,12 @@ bool parse_name(const std::string& name, std::uint64_t& counter, std::uint64_t& 
   counter = c;
   index = i;
   return name == name_of(Viewstamp{make_view(c, ReplicaId{0}), Index{i}});
+}
+
+std::uint64_t Manifest::bytes() const {
+  std::uint64_t sum = 0;
+  for (const PackedFile& file : files) sum += file.bytes;
+  return sum;
 }
 
 std::string to_text(const Manifest& m) {
@@ -215,7 +169,7 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return damaged("it is not JSON");
   int version = 0;
-  Members head(json);
+  JsonMembers head(json);
   head.get("crane_checkpoint", version);
   if (!head.ok()) return damaged("it has no version");
   if (version != kManifestVersion) {
@@ -238,9 +192,7 @@ std::string digest_of_log(std::string_view group, std::uint64_t log_id) {
   text += '\n' + hexadecimal(log_id, 16);
   unsigned char digest[EVP_MAX_MD_SIZE];
   CRANE_ASSERT(EVP_Digest(text.data(), text.size(), digest, nullptr, EVP_sha256(), nullptr) == 1);
-  std::string hex;
-  for (int i = 0; i < 16; ++i) hex += hexadecimal(digest[i], 2);
-  return hex;
+  return fmt::format("{:02x}", fmt::join(digest, digest + 16, ""));
 }
 
 std::string digest_of_file(const std::string& path) {

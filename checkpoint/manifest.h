@@ -42,6 +42,7 @@ struct Manifest {
   std::string output_digest;
   std::string node_state = "{}";  // a JSON object of the node
   std::vector<PackedFile> files;  // set by publish()
+  std::uint64_t bytes() const;    // of all files
 };
 
 // The viewstamp as the name of a checkpoint: "<view's counter>.<index>" with leading zeros.

@@ -18,7 +18,7 @@ namespace crane::checkpoint {
 namespace {
 
 // Whether it is the first process of a container; all others in it end with it.
-bool is_first(const std::string& process) {
+bool is_container_init(const std::string& process) {
   std::ifstream status(process + "/status");
   for (std::string line; std::getline(status, line);) {
     int here = 0, inside = 0, further = 0;
@@ -36,7 +36,7 @@ bool is_criu(const std::string& process, const std::string& directory) {
 }
 
 // The process that made this directory; -1: not a CRIU with the shim.
-pid_t maker_of(const std::string& name) {
+pid_t maker_of_directory(const std::string& name) {
   constexpr std::string_view kFamilies[] = {".criu.", "cr-tmpfs.", "crtools-"};
   const auto begins = [&](std::string_view family) { return name.rfind(family, 0) == 0; };
   const auto dot = name.rfind('.');
@@ -60,7 +60,7 @@ pid_t maker_of(const std::string& name) {
 void remove_directories_of_criu() {
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator("/tmp", none)) {
-    const pid_t maker = maker_of(entry.path().filename());
+    const pid_t maker = maker_of_directory(entry.path().filename());
     if (maker > 0 && ::kill(maker, 0) != 0 && errno == ESRCH) (void)::rmdir(entry.path().c_str());
   }
 }
@@ -74,7 +74,7 @@ void end_orphans(const std::string& directory) {
   std::ifstream children("/proc/self/task/" + std::to_string(getpid()) + "/children");
   for (pid_t child = 0; children >> child;) {
     const std::string process = "/proc/" + std::to_string(child);
-    if (is_first(process) || is_criu(process, directory)) ::kill(child, SIGKILL);
+    if (is_container_init(process) || is_criu(process, directory)) ::kill(child, SIGKILL);
   }
 }
 

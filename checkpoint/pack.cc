@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/pack.h"
 
+#include <fcntl.h>
+
 #include <filesystem>
 
 #include "checkpoint/compressed_file.h"
-#include "checkpoint/pack_format.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -85,13 +86,14 @@ std::string PackedFile::part() const {
 }
 
 Result<PackedFile> pack(const std::string& source, const std::string& target, int level) {
-  CompressedFile file(target, level);
-  if (auto made = file.create(); !made) return made.error();
+  Descriptor fd(::open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd) return file_error("create", target);
+  CompressedFile file(std::move(fd), target, level);
   if (auto put = file.put(kPackMagic, sizeof kPackMagic - 1); !put) return put.error();
   Encoder encoder(file);
   PackedFile packed;
   packed.name = std::filesystem::path(target).filename().string();
-  if (auto outcome = walk(source, packed.part(), encoder); !outcome) return outcome.error();
+  if (auto passed = walk(source, packed.part(), encoder); !passed) return passed.error();
   if (auto ended = encoder.end(); !ended) return ended.error();
   if (auto ended = file.end(); !ended) return ended.error();
   if (auto synced = file.sync(); !synced) return synced.error();

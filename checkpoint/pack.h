@@ -28,6 +28,9 @@
 
 namespace crane::checkpoint {
 
+inline constexpr char kPackMagic[] = "CRNPACK1";  // the first bytes of a pack
+inline constexpr char kPackEnding[] = ".pack";    // of its file's name
+
 // The properties of a pack, which its reader checks.
 struct PackedFile {
   std::string name;            // "upper.pack": the pack of "upper"
@@ -52,7 +55,7 @@ Outcome decode(const ByteSource& source, const std::string& part, const std::str
                TreeSink& sink);
 
 // A sink that ignores everything: reading a pack into it verifies the pack.
-class Nowhere final : public TreeSink {
+class NullSink final : public TreeSink {
  public:
   Outcome inode(const std::string&, const Inode&) override { return Done{}; }
   Outcome data(std::uint64_t, std::span<const std::byte>) override { return Done{}; }

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "checkpoint/container_supervisor.h"
-#include "checkpoint/directory_lock.h"
+#include "checkpoint/descriptor.h"
 #include "checkpoint/fault_points.h"
 #include "checkpoint/image.h"
 
@@ -120,7 +120,7 @@ Outcome Incoming::finish() {
   CRANE_ASSERT(wanted_.file.empty());
   for (const PackedFile& file : manifest_.files) {
     here_.tell("verifying " + file.name + " after its arrival");
-    Nowhere sink;
+    NullSink sink;
     const std::string path = path_ + "/" + file.name;
     const auto read = read_pack(path, file, sink);
     if (read) continue;

@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,7 +30,7 @@ constexpr int kPatienceMs = 80;
 constexpr int kEndMs = 5'000;
 
 bool ended_in_time(pid_t pid, int timeout_ms, int& status) {
-  const int watch = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  const int watch = open_pidfd(pid);
   pollfd fd{watch, POLLIN, 0};
   const bool in_time = watch >= 0 && poll(&fd, 1, timeout_ms) > 0;
   if (watch >= 0) close(watch);
@@ -59,8 +58,8 @@ void ContainerSupervisor::take_requests() {
     node_gone_ = true;
     if (!dump_) return;
     dump_->freeze = dump_->thaw = true;  // the node cannot request it any more
-    expect_word();
-    if (dump_->place == Dump::Place::kDumped) go_on();
+    set_criu_deadline();
+    if (dump_->place == Dump::Place::kDumped) start_next_step();
     return;
   }
 }
@@ -85,14 +84,14 @@ void ContainerSupervisor::take_request(const Request& request) {
     case Request::kFreeze:
       if (dump_) dump_->freeze = true;
       if (dump_) dump_->may_boost = request.boost;
-      return go_on();
+      return start_next_step();
     case Request::kThaw:
     case Request::kGiveUp:
       if (dump_) {
         dump_->thaw = true;
         dump_->well = dump_->well && request.what == Request::kThaw;
       }
-      return go_on();
+      return start_next_step();
     case Request::kKeep:
       kept_ = request.upper;
       return;
@@ -113,7 +112,7 @@ Outcome ContainerSupervisor::begin_dump(const Request& request) {
   dump_->upper = request.upper;
   dump_->freeze = dump_->thaw = request.what == Request::kAllAtOnce;
   dump_->since_us = now_us();
-  expect_word();
+  set_criu_deadline();
   CriuCall call;
   call.first = server_.first_;
   call.images = request.images;
@@ -128,7 +127,7 @@ Outcome ContainerSupervisor::begin_dump(const Request& request) {
   if (!program) return program.error();
   dump_->images = open_directory(call.images);
   dump_->work = open_directory(call.work);
-  const std::string asked = dump_request(call, dump_->images, dump_->work);
+  const std::string request_text = dump_request(call, dump_->images, dump_->work);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return system_error("socketpair");
@@ -143,18 +142,18 @@ Outcome ContainerSupervisor::begin_dump(const Request& request) {
     set_pace(Pace::kSmall);
   }
   // If CRIU is gone already, the closed channel shows it.
-  (void)send(dump_->channel, asked.data(), asked.size(), MSG_NOSIGNAL);
+  (void)send(dump_->channel, request_text.data(), request_text.size(), MSG_NOSIGNAL);
   fault_point("dump.preparing");
   return Done{};
 }
 
 // Sets the deadline for CRIU's next message.
-void ContainerSupervisor::expect_word() {
+void ContainerSupervisor::set_criu_deadline() {
   dump_->deadline_ms = now_ms() + (node_gone_ ? kOrphanTimeoutMs : server_.options_.criu_limit_ms);
 }
 
 void ContainerSupervisor::answer_criu(bool go_on) {
-  expect_word();
+  set_criu_deadline();
   const std::string answer = criu_answer(go_on);
   (void)send(dump_->channel, answer.data(), answer.size(), MSG_NOSIGNAL);
 }
@@ -171,7 +170,7 @@ int ContainerSupervisor::dump_timeout_ms() {
 }
 
 // Answers CRIU, if it waits and the node has sent the request for the next step.
-void ContainerSupervisor::go_on() {
+void ContainerSupervisor::start_next_step() {
   if (!dump_) return;
   Dump& d = *dump_;
   if (d.place == Dump::Place::kReady && d.freeze) {
@@ -230,7 +229,7 @@ void ContainerSupervisor::set_pace(Pace pace) {
   (void)d.background.set(pace == Pace::kSmall ? kPreparingPercent : Background::kUsual);
 }
 
-void ContainerSupervisor::listen_to_criu() {
+void ContainerSupervisor::read_criu_messages() {
   const auto step = [this](std::int64_t& took) {
     const auto now = now_us();
     took = now - dump_->since_us;
@@ -252,7 +251,7 @@ void ContainerSupervisor::listen_to_criu() {
         dump_->place = Dump::Place::kReady;
         dump_->deadline_ms = 0;
         if (!dump_->freeze) report(Report{Report::Kind::kPrepared});
-        go_on();
+        start_next_step();
         break;
       case CriuMessage::What::kStopped:
         step(times_.stopping);
@@ -264,7 +263,7 @@ void ContainerSupervisor::listen_to_criu() {
         dump_->well = copy_upper().ok() && dump_->well;
         step(times_.copying);
         dump_->place = Dump::Place::kDumped;
-        go_on();
+        start_next_step();
         break;
       case CriuMessage::What::kOther:
         answer_criu(true);
@@ -287,33 +286,23 @@ Outcome ContainerSupervisor::copy_upper() {
 
 void ContainerSupervisor::end_dump(bool said_well) {
   Report answer{Report::Kind::kDumped};
-  const std::string& directory = server_.options_.directory;
-  const std::string work = work_directory(directory);
   if (said_well) {
     times_.thawing = now_us() - dump_->since_us;
-    const CriuStats stats = criu_stats(work);
+    const CriuStats stats = criu_stats(work_directory(server_.options_.directory));
     times_.frozen = stats.frozen;
     times_.memory = stats.memory;
     fault_point("dump.done");
   } else {
-    const bool touched =
-        dump_->place != Dump::Place::kStarting && dump_->place != Dump::Place::kReady;
     int status = 0;
     // Wait at least kEndMs, even if less of CRIU's time is left: the server continues by now, and
     // would be lost if CRIU were killed while it ends.
     const auto left = std::max<std::int64_t>(dump_->deadline_ms - now_ms(), kEndMs);
     const bool in_time = ended_in_time(dump_->criu, static_cast<int>(left), status);
     dump_->criu = -1;
-    server_lost_ = touched && (!in_time || WIFSIGNALED(status));
     const bool died = !in_time || WIFSIGNALED(status);
-    if (died) {
-      reason_ = "CRIU was killed or did not end in time";
-    } else if (reason_.empty()) {
-      reason_ = criu_refusal(work);
-    }
-    rename((work + "/criu.log").c_str(), log_of_failure(directory).c_str());
-    answer.error.take(died ? Error{Code::kSystem, 0, "CRIU did not end"}
-                           : Error{Code::kUnsupported, 0, "CRIU cannot dump the server"});
+    server_lost_ = died && dump_->touches_server();
+    answer.error.take(
+        explain_failure(died, Error{Code::kUnsupported, 0, "CRIU cannot dump the server"}));
   }
   answer.times = times_;
   reason_.copy(answer.reason, kReasonMax - 1);
@@ -324,11 +313,9 @@ void ContainerSupervisor::end_dump(bool said_well) {
 // If CRIU still runs, it has not touched the server yet, or is about to end.
 void ContainerSupervisor::leave_dump() {
   if (!dump_) return;
-  const bool untouched =
-      dump_->place == Dump::Place::kStarting || dump_->place == Dump::Place::kReady;
   if (dump_->criu > 0) {
     (void)dump_->background.set(Background::kUsual);  // the node waits for its end
-    if (untouched) ::kill(dump_->criu, SIGKILL);
+    if (!dump_->touches_server()) ::kill(dump_->criu, SIGKILL);
     int status = 0;
     (void)ended_in_time(dump_->criu, kEndMs, status);
   }

@@ -20,6 +20,9 @@ constexpr Field kTime{136, 12}, kSum{148, 8}, kKind{156, 1}, kTarget{157, 100}, 
 constexpr Field kMajor{329, 8}, kMinor{337, 8};
 constexpr char kUstar[] = "ustar\00000";
 constexpr char kAttribute[] = "SCHILY.xattr.", kLinkNumber[] = "crane link ";
+constexpr char kLink = '1';
+constexpr std::pair<char, std::uint32_t> kTypes[] = {
+    {'0', S_IFREG}, {'2', S_IFLNK}, {'3', S_IFCHR}, {'4', S_IFBLK}, {'5', S_IFDIR}, {'6', S_IFIFO}};
 constexpr std::int64_t kBillion = 1'000'000'000;
 
 std::uint64_t limit_of(Field field) { return std::uint64_t{1} << (3 * (field.size - 1)); }
@@ -65,21 +68,18 @@ void seal(std::string& block) {
 }
 
 char kind_of(const Member& member) {
-  if (member.is_link) return '1';
-  switch (member.inode.mode & S_IFMT) {
-    case S_IFLNK:
-      return '2';
-    case S_IFCHR:
-      return '3';
-    case S_IFBLK:
-      return '4';
-    case S_IFDIR:
-      return '5';
-    case S_IFIFO:
-      return '6';
-    default:
-      return '0';
+  if (member.is_link) return kLink;
+  for (const auto& [kind, type] : kTypes) {
+    if ((member.inode.mode & S_IFMT) == type) return kind;
   }
+  return '0';
+}
+
+std::uint32_t type_of(char kind) {
+  for (const auto& [one, type] : kTypes) {
+    if (one == kind) return type;
+  }
+  return S_IFREG;
 }
 
 // "LENGTH KEY=VALUE\n"; the length includes its own digits.
@@ -176,23 +176,6 @@ std::string get_text(const char* block, Field field) {
   return {block + field.at, strnlen(block + field.at, field.size)};
 }
 
-std::uint32_t type_of(char kind) {
-  switch (kind) {
-    case '2':
-      return S_IFLNK;
-    case '3':
-      return S_IFCHR;
-    case '4':
-      return S_IFBLK;
-    case '5':
-      return S_IFDIR;
-    case '6':
-      return S_IFIFO;
-    default:
-      return S_IFREG;
-  }
-}
-
 bool apply_one(const std::string& key, const std::string& value, Header& header) {
   Member& m = header.member;
   const bool text_is_clean = value.find('\0') == std::string::npos;
@@ -222,7 +205,7 @@ std::string encode(const Member& member) {
   std::string pax = block_of('x', "PaxHeaders/" + member.path, records.size());
   seal(pax);
   pax += records;
-  pax.resize((pax.size() + kBlock - 1) / kBlock * kBlock);
+  pax.resize(pax.size() + padding_of(pax.size()));
 
   const bool is_file = S_ISREG(inode.mode) && !member.is_link;
   std::string block = block_of(kind_of(member), member.path + (S_ISDIR(inode.mode) ? "/" : ""),
@@ -251,7 +234,7 @@ std::optional<Header> decode(const char* block) {
   header.kind = block[kKind.at];
   if (header.kind != 'x' && (header.kind < '0' || header.kind > '6')) return std::nullopt;
   Member& m = header.member;
-  m.is_link = header.kind == '1';
+  m.is_link = header.kind == kLink;
   m.path = get_text(block, kName);
   (m.is_link ? m.first : m.inode.target) = get_text(block, kTarget);
   m.inode.mode = type_of(header.kind) | (static_cast<std::uint32_t>(mode) & 07777);

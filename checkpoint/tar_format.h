@@ -16,6 +16,8 @@
 namespace crane::checkpoint::tar {
 
 inline constexpr std::size_t kBlock = 512;
+// The zeros that follow `size` bytes up to a whole block.
+constexpr std::size_t padding_of(std::uint64_t size) { return (kBlock - size % kBlock) % kBlock; }
 inline constexpr std::size_t kPaxMax = kAttributesMax + (1U << 16);
 
 // A member of the archive, without its bytes.

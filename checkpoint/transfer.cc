@@ -22,35 +22,37 @@ constexpr int kAttempts = 2;           // for a checkpoint that was damaged on t
 constexpr std::size_t kWhyMax = 2000;  // length of a forwarded sentence
 constexpr int kDecimal = 10;           // tenths of a megabyte
 
+Error other_protocol() {
+  return failure(Code::kBadArgument, "listen", "it does not speak this version's protocol");
+}
+
 // Sends and receives whole messages.
 class TransferSession {
  public:
   TransferSession(Wire& wire) : wire_(wire) {}
 
-  Outcome say(Kind kind, std::span<const std::byte> body) {
+  Outcome send(Kind kind, std::span<const std::byte> body) {
     out_.clear();
     transfer::encode(out_, kind, body);
     const Outcome sent = wire_.put(out_);
     return sent ? sent : lost(sent.error());
   }
-  Outcome say(Kind kind, const std::string& text) {
-    return say(kind, std::as_bytes(std::span(text)));
+  Outcome send(Kind kind, const std::string& text) {
+    return send(kind, std::as_bytes(std::span(text)));
   }
   // Sends a refusal instead of an answer.
   Outcome refuse(const std::string& sentence) {
-    return say(Kind::kRefusal, sentence.substr(0, kWhyMax));
+    return send(Kind::kRefusal, sentence.substr(0, kWhyMax));
   }
 
   // The next message; its body is valid until the next call.  False: the connection has ended.
-  Result<bool> hear(Frame& frame) {
+  Result<bool> receive(Frame& frame) {
     in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(consumed_));
     consumed_ = 0;
     for (;;) {
       const Decoded found = transfer::decode(in_, frame);
       if (found == Decoded::kFrame) break;
-      if (found == Decoded::kBad) {
-        return failure(Code::kBadArgument, "listen", "it does not speak this version's protocol");
-      }
+      if (found == Decoded::kBad) return other_protocol();
       const std::size_t before = in_.size();
       in_.resize(before + kReadStep);
       const auto got = wire_.get({in_.data() + before, kReadStep});
@@ -62,15 +64,13 @@ class TransferSession {
     return true;
   }
   // A message of this kind; any other is an error, and the error of a refusal has its sentence.
-  Outcome hear(Kind kind, Frame& frame) {
-    const auto heard = hear(frame);
-    if (!heard) return heard.error();
-    if (!heard.value()) {
-      return failure(Code::kPeerFailed, "listen", "it ended the connection");
-    }
+  Outcome receive(Kind kind, Frame& frame) {
+    const auto received = receive(frame);
+    if (!received) return received.error();
+    if (!received.value()) return failure(Code::kPeerFailed, "listen", "it ended the connection");
     if (frame.kind == Kind::kRefusal) return failure(Code::kBusy, "listen", frame.text());
     if (frame.kind == kind) return Done{};
-    return failure(Code::kBadArgument, "listen", "it does not speak this version's protocol");
+    return other_protocol();
   }
 
  private:
@@ -105,7 +105,7 @@ Outcome fits(const Listed& one, const Ask& ask) {
                ", is not after entry " + std::to_string(value(ask.behind)));
 }
 
-Have look(Checkpoints& here, const Ask& ask) {
+Have newest_usable(Checkpoints& here, const Ask& ask) {
   Have have;
   const auto all = here.list();
   if (!all) {
@@ -121,7 +121,7 @@ Have look(Checkpoints& here, const Ask& ask) {
     if (!have.name.empty()) continue;
     have.name = one.name;
     have.index = one.manifest.at.index;
-    for (const PackedFile& file : one.manifest.files) have.bytes += file.bytes;
+    have.bytes = one.bytes();
   }
   if (!have.name.empty()) have.why.clear();
   if (have.name.empty() && have.why.empty()) have.why = "it has none";
@@ -135,16 +135,16 @@ bool is_part(const Manifest& manifest, const Want& want) {
   });
 }
 
-Outcome give(TransferSession& talk, Outgoing& outgoing, const Want& want,
-             std::vector<std::byte>& piece, std::uint64_t& given) {
+Outcome send_part(TransferSession& session, Outgoing& outgoing, const Want& want,
+                  std::vector<std::byte>& piece, std::uint64_t& given) {
   for (std::uint64_t done = 0; done < want.bytes;) {
     const std::size_t size = std::min<std::uint64_t>(piece.size(), want.bytes - done);
     const auto read = outgoing.read(want.file, want.offset + done, {piece.data(), size});
     if (!read) {
-      (void)talk.refuse(read.error().message()).ok();
+      (void)session.refuse(read.error().message()).ok();
       return read.error();
     }
-    const auto sent = talk.say(Kind::kPiece, {piece.data(), read.value()});
+    const auto sent = session.send(Kind::kPiece, {piece.data(), read.value()});
     if (!sent) return sent;
     fault_point("send.piece");
     done += read.value();
@@ -164,33 +164,33 @@ struct Offer {
 };
 
 Outcome ask_one(Wire& wire, const Ask& ask, Have& have) {
-  TransferSession talk(wire);
+  TransferSession session(wire);
   Frame frame;
-  if (auto sent = talk.say(Kind::kAsk, to_text(ask)); !sent) return sent;
-  if (auto heard = talk.hear(Kind::kHave, frame); !heard) return heard;
+  if (auto sent = session.send(Kind::kAsk, to_text(ask)); !sent) return sent;
+  if (auto received = session.receive(Kind::kHave, frame); !received) return received;
   if (parse(frame.text(), have)) return Done{};
-  return failure(Code::kBadArgument, "listen", "it does not speak this version's protocol");
+  return other_protocol();
 }
 
-// Checks that the received manifest is the requested one.
-Outcome judge(const std::string& text, const Ask& ask, const std::string& name) {
-  const auto manifest = parse_manifest(text, "the manifest that arrived");
-  if (!manifest) return manifest.error();
+// The received manifest, if it is the requested one.
+Result<Manifest> parse_requested(const std::string& text, const Ask& ask, const std::string& name) {
+  auto manifest = parse_manifest(text, "the manifest that arrived");
+  if (!manifest) return manifest;
   const Manifest& m = manifest.value();
-  if (auto same = compare(m, ask.expected, name); !same) return same;
-  if (name_of(m.at) == name && m.at.index > ask.behind) return Done{};
+  if (auto same = compare(m, ask.expected, name); !same) return same.error();
+  if (name_of(m.at) == name && m.at.index > ask.behind) return manifest;
   return failure(Code::kBadArgument, "receive",
                  "checkpoint " + name_of(m.at) + " arrived instead of " + name);
 }
 
 // Receives everything that `incoming` needs.
-Outcome take(TransferSession& talk, Incoming& incoming, Fetched& fetched) {
+Outcome receive_parts(TransferSession& session, Incoming& incoming, Fetched& fetched) {
   while (!incoming.wanted().file.empty()) {
     const Want want{incoming.wanted().file, incoming.wanted().offset, incoming.wanted().bytes};
-    if (auto sent = talk.say(Kind::kWant, to_text(want)); !sent) return sent;
+    if (auto sent = session.send(Kind::kWant, to_text(want)); !sent) return sent;
     for (std::uint64_t left = want.bytes; left > 0;) {
       Frame frame;
-      if (auto heard = talk.hear(Kind::kPiece, frame); !heard) return heard;
+      if (auto received = session.receive(Kind::kPiece, frame); !received) return received;
       if (frame.body.size() > left) {
         return failure(Code::kBadArgument, "receive",
                        "more bytes of " + want.file + " arrived than it has");
@@ -203,29 +203,27 @@ Outcome take(TransferSession& talk, Incoming& incoming, Fetched& fetched) {
   return Done{};
 }
 
-Outcome receive(Wire& wire, const Ask& ask, const std::string& name, Checkpoints& here,
-                Fetched& fetched, const SayLine& say) {
+Outcome fetch(Wire& wire, const Ask& ask, const std::string& name, Checkpoints& here,
+              Fetched& fetched, const SayLine& say) {
   Have have;
   if (auto asked = ask_one(wire, ask, have); !asked) return asked;
-  TransferSession talk(wire);
+  TransferSession session(wire);
   Frame frame;
-  if (auto sent = talk.say(Kind::kFetch, name); !sent) return sent;
-  if (auto heard = talk.hear(Kind::kManifest, frame); !heard) return heard;
+  if (auto sent = session.send(Kind::kFetch, name); !sent) return sent;
+  if (auto received = session.receive(Kind::kManifest, frame); !received) return received;
   const std::string text = frame.text();
-  if (auto good = judge(text, ask, name); !good) return good;
+  const auto manifest = parse_requested(text, ask, name);
+  if (!manifest) return manifest.error();
   fault_point("fetch.agreed");
   Incoming incoming(here);
   if (auto begun = incoming.begin(text); !begun) return begun;
-  const Manifest manifest = parse_manifest(text, "the manifest that arrived").value();
-  std::uint64_t whole = 0;
-  for (const PackedFile& file : manifest.files) whole += file.bytes;
-  fetched.index = manifest.at.index;
+  fetched.index = manifest.value().at.index;
   fetched.had = incoming.arrived();
   say("fetching " + entry(fetched.index) + " from replica " + std::to_string(fetched.from) + ": " +
-      megabytes(whole) +
+      megabytes(manifest.value().bytes()) +
       (fetched.had > 0 ? ", of which " + megabytes(fetched.had) + " have arrived already" : ""));
   for (int attempt = 1;; ++attempt) {
-    if (auto taken = take(talk, incoming, fetched); !taken) return taken;
+    if (auto taken = receive_parts(session, incoming, fetched); !taken) return taken;
     const auto finished = incoming.finish();
     if (finished) return Done{};
     const bool may_help = finished.error().code == Code::kDamaged && attempt < kAttempts;
@@ -237,55 +235,56 @@ Outcome receive(Wire& wire, const Ask& ask, const std::string& name, Checkpoints
 }  // namespace
 
 Result<Served> serve(Wire& wire, Checkpoints& here, bool known) {
-  TransferSession talk(wire);
+  TransferSession session(wire);
   Frame frame;
   Ask ask;
   Served served;
-  if (auto heard = talk.hear(Kind::kAsk, frame); !heard) return heard.error();
+  if (auto received = session.receive(Kind::kAsk, frame); !received) return received.error();
   if (!parse(frame.text(), ask)) {
-    (void)talk.refuse("the request does not belong to this version's protocol").ok();
-    return failure(Code::kBadArgument, "listen", "it does not speak this version's protocol");
+    (void)session.refuse("the request does not belong to this version's protocol").ok();
+    return other_protocol();
   }
   fault_point("send.asked");
-  Have have = look(here, ask);
+  Have have = newest_usable(here, ask);
   have.known = known;
   served.lacks = have.name.empty();
   served.behind = ask.behind;
-  if (auto sent = talk.say(Kind::kHave, to_text(have)); !sent) return sent.error();
-  auto heard = talk.hear(frame);
-  if (!heard) return heard.error();
-  if (!heard.value()) return served;
+  if (auto sent = session.send(Kind::kHave, to_text(have)); !sent) return sent.error();
+  auto received = session.receive(frame);
+  if (!received) return received.error();
+  if (!received.value()) return served;
   const std::string name = frame.kind == Kind::kFetch ? frame.text() : "";
   const auto found = here.find(name);
   if (!found) {
-    (void)talk.refuse("there is no checkpoint " + name + " any more").ok();
+    (void)session.refuse("there is no checkpoint " + name + " any more").ok();
     return served;
   }
   if (const auto fit = fits(found.value(), ask); !fit) {
-    (void)talk.refuse(fit.error().message()).ok();
+    (void)session.refuse(fit.error().message()).ok();
     return served;
   }
   Outgoing outgoing(here);
   if (auto begun = outgoing.begin(name); !begun) {
-    (void)talk.refuse(begun.error().message()).ok();
+    (void)session.refuse(begun.error().message()).ok();
     return begun.error();
   }
   served.name = name;
-  if (auto sent = talk.say(Kind::kManifest, outgoing.manifest_text()); !sent) return sent.error();
+  if (auto sent = session.send(Kind::kManifest, outgoing.manifest_text()); !sent)
+    return sent.error();
   fault_point("send.manifest");
   std::vector<std::byte> piece(transfer::kPieceMax);
   for (;;) {
-    heard = talk.hear(frame);
-    if (!heard) return heard.error();
-    if (!heard.value()) return served;
+    received = session.receive(frame);
+    if (!received) return received.error();
+    if (!received.value()) return served;
     Want want;
     const bool good = frame.kind == Kind::kWant && parse(frame.text(), want);
     if (!good || !is_part(outgoing.manifest(), want)) {
-      (void)talk.refuse("checkpoint " + name + " has no such part").ok();
+      (void)session.refuse("checkpoint " + name + " has no such part").ok();
       return failure(Code::kBadArgument, "listen",
                      "it requested a part that the checkpoint does not have");
     }
-    if (auto given = give(talk, outgoing, want, piece, served.bytes); !given) {
+    if (auto given = send_part(session, outgoing, want, piece, served.bytes); !given) {
       return given.error();
     }
   }
@@ -326,8 +325,8 @@ Result<Fetched> fetch_newest(const Others& others, const Expected& expected, Ind
     fetched.from = offer.replica;
     fetched.name = offer.have.resumes ? ask.resume : offer.have.name;
     const auto wire = others.dial(offer.replica);
-    const Outcome received = wire ? receive(*wire.value(), ask, fetched.name, here, fetched, say)
-                                  : Outcome(wire.error());
+    const Outcome received =
+        wire ? fetch(*wire.value(), ask, fetched.name, here, fetched, say) : Outcome(wire.error());
     if (received) {
       fetched.ms = std::chrono::duration_cast<std::chrono::milliseconds>(
                        std::chrono::steady_clock::now() - begin)

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/json_members.h"
 #include "dmt/base/assert.h"
 
 namespace crane::checkpoint::transfer {
@@ -31,39 +32,6 @@ std::size_t longest(Kind kind) noexcept {
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
-
-// Reads the members that a message must have; good() if all exist with their types.
-class Reader {
- public:
-  explicit Reader(const std::string& text) : json_(Json::parse(text, nullptr, false)) {
-    good_ = json_.is_object();
-  }
-  void get(const char* name, std::string& to) {
-    if (const Json* at = find(name, &Json::is_string)) to = at->get<std::string>();
-  }
-  void get(const char* name, std::uint64_t& to) {
-    if (const Json* at = find(name, &Json::is_number_unsigned)) to = at->get<std::uint64_t>();
-  }
-  void get(const char* name, bool& to) {
-    if (const Json* at = find(name, &Json::is_boolean)) to = at->get<bool>();
-  }
-  void get(const char* name, Index& to) {
-    std::uint64_t number = 0;
-    get(name, number);
-    to = Index{number};
-  }
-  bool good() const { return good_; }
-
- private:
-  const Json* find(const char* name, bool (Json::*is)() const noexcept) {
-    if (!good_) return nullptr;
-    const auto at = json_.find(name);
-    good_ = at != json_.end() && ((*at).*is)();
-    return good_ ? &*at : nullptr;
-  }
-  Json json_;
-  bool good_ = false;
-};
 
 }  // namespace
 
@@ -116,39 +84,42 @@ std::string to_text(const Want& w) {
 }
 
 bool parse(const std::string& text, Ask& to) {
-  Reader r(text);
-  std::uint64_t layout = 0;
-  r.get("group", to.expected.group);
-  r.get("log", to.expected.log_digest);
-  r.get("layout_version", layout);
-  r.get("program", to.expected.program);
-  r.get("behind", to.behind);
-  r.get("resume", to.resume);
-  to.expected.layout_version = static_cast<std::uint32_t>(layout);
+  const Json json = Json::parse(text, nullptr, false);
+  JsonMembers m(json);
+  std::uint64_t behind = 0;
+  m.get("group", to.expected.group);
+  m.get("log", to.expected.log_digest);
+  m.get("layout_version", to.expected.layout_version);
+  m.get("program", to.expected.program);
+  m.get("behind", behind);
+  m.get("resume", to.resume);
+  to.behind = Index{behind};
   // An empty field would mean any (manifest.h), so only a stranger sends one.
-  return r.good() && layout != 0 && layout <= UINT32_MAX && !to.expected.group.empty() &&
+  return m.ok() && to.expected.layout_version != 0 && !to.expected.group.empty() &&
          !to.expected.log_digest.empty() && !to.expected.program.empty();
 }
 
 bool parse(const std::string& text, Have& to) {
-  Reader r(text);
-  r.get("name", to.name);
-  r.get("index", to.index);
-  r.get("bytes", to.bytes);
-  r.get("resumes", to.resumes);
-  r.get("known", to.known);
-  r.get("why", to.why);
-  std::uint64_t view = 0, index = 0;
-  return r.good() &&
-         (to.name.empty() || (parse_name(to.name, view, index) && Index{index} == to.index));
+  const Json json = Json::parse(text, nullptr, false);
+  JsonMembers m(json);
+  std::uint64_t at = 0, view = 0, index = 0;
+  m.get("name", to.name);
+  m.get("index", at);
+  m.get("bytes", to.bytes);
+  m.get("resumes", to.resumes);
+  m.get("known", to.known);
+  m.get("why", to.why);
+  to.index = Index{at};
+  return m.ok() && (to.name.empty() || (parse_name(to.name, view, index) && index == at));
 }
 
 bool parse(const std::string& text, Want& to) {
-  Reader r(text);
-  r.get("file", to.file);
-  r.get("offset", to.offset);
-  r.get("bytes", to.bytes);
-  return r.good() && is_pack_name(to.file) && to.bytes > 0;
+  const Json json = Json::parse(text, nullptr, false);
+  JsonMembers m(json);
+  m.get("file", to.file);
+  m.get("offset", to.offset);
+  m.get("bytes", to.bytes);
+  return m.ok() && is_pack_name(to.file) && to.bytes > 0;
 }
 
 }  // namespace crane::checkpoint::transfer

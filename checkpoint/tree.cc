@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <string_view>
 
 namespace crane::checkpoint {
 namespace {
@@ -62,7 +64,7 @@ Outcome Walk::entry(int at, const std::string& name, const std::string& shown,
     if (auto read = target(at, name, path, inode); !read) return read;
   }
   if (auto read = attributes(at, name, path, inode); !read) return read;
-  if (auto outcome = sink_.inode(shown, inode); !outcome) return outcome;
+  if (auto passed = sink_.inode(shown, inode); !passed) return passed;
   if (S_ISREG(s.st_mode)) {
     const Descriptor fd(::openat(at, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!fd) return file_error("open", path);
@@ -111,7 +113,7 @@ Outcome Walk::contents(int at, const std::string& name, const std::string& path,
   if (failure != 0) return file_error("list", path);
   std::sort(names.begin(), names.end());
   for (const std::string& n : names) {
-    if (auto outcome = entry(fd.get(), n, n, path + "/" + n, depth + 1); !outcome) return outcome;
+    if (auto passed = entry(fd.get(), n, n, path + "/" + n, depth + 1); !passed) return passed;
   }
   return Done{};
 }
@@ -125,10 +127,10 @@ Outcome Walk::file(int fd, const std::string& path, std::uint64_t size) {
     if (data < 0 || hole < 0) return file_error("look for the holes of", path);
     const off_t to = std::min(hole, end);
     if (data >= to) break;
-    if (auto outcome =
+    if (auto passed =
             extents(fd, path, {static_cast<std::uint64_t>(data), static_cast<std::uint64_t>(to)});
-        !outcome) {
-      return outcome;
+        !passed) {
+      return passed;
     }
     at = to;
   }
@@ -140,7 +142,7 @@ Outcome Walk::extents(int fd, const std::string& path, FileRange all) {
   for (const FileRange& out : left_out_) {
     if (out.to <= all.from) continue;
     if (out.from >= all.to) break;
-    if (auto outcome = extent(fd, path, all.from, out.from); !outcome) return outcome;
+    if (auto passed = extent(fd, path, all.from, out.from); !passed) return passed;
     all.from = out.to;
   }
   return extent(fd, path, all.from, all.to);
@@ -156,7 +158,7 @@ Outcome Walk::extent(int fd, const std::string& path, std::uint64_t from, std::u
     if (static_cast<std::size_t>(n) != wanted) {
       return failure(Code::kDamaged, "read", path + " became shorter while it was read");
     }
-    if (auto outcome = sink_.data(from, {piece_.data(), wanted}); !outcome) return outcome;
+    if (auto passed = sink_.data(from, {piece_.data(), wanted}); !passed) return passed;
     from += wanted;
   }
   return Done{};
@@ -184,6 +186,16 @@ Outcome Walk::attributes(int at, const std::string& name, const std::string& pat
 }
 
 }  // namespace
+
+bool is_file_name(const std::string& name) {
+  constexpr std::string_view kForbidden("/\0", 2);
+  return !name.empty() && name.size() <= NAME_MAX && name != "." && name != ".." &&
+         name.find_first_of(kForbidden) == std::string::npos;
+}
+
+bool is_zero(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{}; });
+}
 
 Outcome walk(const std::string& path, const std::string& name, TreeSink& sink) {
   return Walk(sink).entry(AT_FDCWD, path, name, path, 0);

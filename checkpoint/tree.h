@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "checkpoint/descriptor.h"
-#include "checkpoint/file_error.h"
 
 namespace crane::checkpoint {
 
@@ -39,6 +38,11 @@ struct Inode {
   std::string target;        // for symbolic links
   std::vector<std::pair<std::string, std::string>> attributes;  // extended, sorted by name
 };
+
+// Whether a directory can contain an entry of this name.
+bool is_file_name(const std::string& name);
+// Whether all bytes are zero: a hole can replace them.
+bool is_zero(std::span<const std::byte> bytes);
 
 class TreeSink {
  public:
@@ -71,14 +75,13 @@ class Extractor final : public TreeSink {
   struct Open {
     Descriptor fd;
     Inode inode;
-    std::string path;
+    std::string name, path;
     std::uint64_t end = 0;  // for a file: the end of its last piece
   };
   Result<int> directory();
   std::string path_of(const std::string& name) const;
-  Outcome dress(int fd, const std::string& path, const Inode& inode);
   Outcome make_special(int directory, const std::string& name, const Inode& inode);
-  Outcome dress_special(int directory, const std::string& name, const Inode& inode);
+  Outcome set_attributes(const std::string& name, const Inode& inode);
 
   std::string parent_;
   Descriptor root_;

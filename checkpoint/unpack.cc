@@ -1,104 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <zstd.h>
 
-#include <cstring>
-#include <memory>
-
+#include "checkpoint/compressed_file.h"
 #include "checkpoint/pack.h"
-#include "checkpoint/pack_format.h"
-#include "dmt/base/crc.h"
 
 namespace crane::checkpoint {
 namespace {
-
-struct FreeContext {
-  void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
-};
 
 Error damaged(const std::string& path, const std::string& how) {
   return failure(Code::kDamaged, "read a pack",
                  path + " is damaged (" + how + "); use another checkpoint, or another replica's");
 }
 
-// Decompresses a file and computes its checksum.
-class Unpacking {
- public:
-  Unpacking(const std::string& path, const PackedFile& expected)
-      : path_(path), expected_(expected), context_(ZSTD_createDCtx()), in_(ZSTD_DStreamInSize()) {
-    CRANE_ASSERT(context_ != nullptr);
-  }
-  Outcome open() {
-    fd_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!fd_ && errno == ENOENT) return damaged(path_, "it is missing");
-    if (!fd_) return file_error("open", path_);
-    struct stat s {};
-    if (::fstat(fd_.get(), &s) != 0) return file_error("look at", path_);
-    if (static_cast<std::uint64_t>(s.st_size) != expected_.bytes) {
-      return damaged(path_, "it has " + std::to_string(s.st_size) + " bytes instead of " +
-                                std::to_string(expected_.bytes));
-    }
-    return Done{};
-  }
-  // Exactly `size` bytes.
-  Outcome get(void* to, std::size_t size) {
-    if (size > expected_.unpacked - unpacked_) return damaged(path_, "it unpacks to more");
-    ZSTD_outBuffer out{to, size, 0};
-    while (out.pos < out.size) {
-      if (auto moved = step(out); !moved) return moved;
-    }
-    unpacked_ += size;
-    return Done{};
-  }
-  // Call it after the last byte: the file must end there, with the expected size and checksum.
-  Outcome finish() {
-    if (unpacked_ != expected_.unpacked) return damaged(path_, "it unpacks to less");
-    char more;
-    ZSTD_outBuffer out{&more, 1, 0};
-    while (!frame_ended_) {
-      if (auto moved = step(out); !moved) return moved;
-      if (out.pos > 0) return damaged(path_, "it unpacks to more");
-    }
-    if (input_.pos != input_.size || bytes_ != expected_.bytes) {
-      return damaged(path_, "bytes follow its end");
-    }
-    if (crc_ != expected_.crc) return damaged(path_, "its checksum differs");
-    return Done{};
-  }
-
- private:
-  Outcome step(ZSTD_outBuffer& out) {
-    if (frame_ended_) return damaged(path_, "it ends early");
-    if (input_.pos == input_.size && !in_ended_) {
-      const ssize_t n = read_all(fd_.get(), in_.data(), in_.size());
-      if (n < 0) return file_error("read", path_);
-      const auto got = static_cast<std::size_t>(n);
-      in_ended_ = got < in_.size();
-      crc_ = crc32c(in_.data(), got, crc_);
-      bytes_ += got;
-      input_ = {in_.data(), got, 0};
-    }
-    const std::size_t had = out.pos, took = input_.pos;
-    const std::size_t left = ZSTD_decompressStream(context_.get(), &out, &input_);
-    if (ZSTD_isError(left) != 0) return damaged(path_, ZSTD_getErrorName(left));
-    frame_ended_ = left == 0;
-    if (!frame_ended_ && in_ended_ && out.pos == had && input_.pos == took) {
-      return damaged(path_, "it ends early");
-    }
-    return Done{};
-  }
-
-  const std::string path_;
-  const PackedFile& expected_;
-  std::unique_ptr<ZSTD_DCtx, FreeContext> context_;
-  std::vector<char> in_;
-  ZSTD_inBuffer input_{nullptr, 0, 0};
-  Descriptor fd_;
-  std::uint64_t bytes_ = 0, unpacked_ = 0;
-  std::uint32_t crc_ = 0;
-  bool in_ended_ = false, frame_ended_ = false;
-};
+Result<Descriptor> open_pack(const std::string& path, const PackedFile& expected) {
+  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd && errno == ENOENT) return damaged(path, "it is missing");
+  if (!fd) return file_error("open", path);
+  struct stat s {};
+  if (::fstat(fd.get(), &s) != 0) return file_error("look at", path);
+  if (static_cast<std::uint64_t>(s.st_size) == expected.bytes) return fd;
+  return damaged(path, "it has " + std::to_string(s.st_size) + " bytes instead of " +
+                           std::to_string(expected.bytes));
+}
 
 // Turns bytes into events, and rejects those that a tree cannot have.
 class Decoder {
@@ -115,14 +39,14 @@ class Decoder {
     std::uint64_t at = 0, size = 0;  // for a file: the end of its last piece, and its size
   };
 
-  Outcome one(char type);
+  Outcome record(char type);
   Outcome inode();
   Outcome attributes(Inode& inode);
   Outcome data();
   Outcome link();
   Outcome bad(const std::string& how) { return damaged(path_, how); }
   bool in_file() const { return !levels_.empty() && levels_.back().kind == Kind::kFile; }
-  bool may_stand_here(const std::string& name) const;
+  bool is_valid_name(const std::string& name) const;
   template <typename Integer>
   Outcome get(Integer& v) {
     return source_(&v, sizeof v);
@@ -156,7 +80,7 @@ Outcome Decoder::run() {
     char type = 0;
     if (auto got = get(type); !got) return got;
     if (type == 'z') break;
-    if (auto done = one(type); !done) return done;
+    if (auto done = record(type); !done) return done;
   }
   std::uint64_t records = 0;
   if (auto got = get(records); !got) return got;
@@ -164,7 +88,7 @@ Outcome Decoder::run() {
   return Done{};
 }
 
-Outcome Decoder::one(char type) {
+Outcome Decoder::record(char type) {
   switch (type) {
     case 'i':
       return inode();
@@ -181,17 +105,16 @@ Outcome Decoder::one(char type) {
   }
 }
 
-bool Decoder::may_stand_here(const std::string& name) const {
+bool Decoder::is_valid_name(const std::string& name) const {
   if (levels_.empty()) return !seen_top_ && name == part_;
-  return !in_file() && !name.empty() && name.size() <= 255 && name != "." && name != ".." &&
-         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+  return !in_file() && is_file_name(name);
 }
 
 Outcome Decoder::inode() {
   Inode i;
   std::string name;
   if (auto got = get_text(name); !got) return got;
-  if (!may_stand_here(name)) return bad("an invalid name");
+  if (!is_valid_name(name)) return bad("an invalid name");
   seen_top_ = true;
   for (std::uint32_t* field : {&i.mode, &i.uid, &i.gid, &i.mtime_ns}) {
     if (auto got = get(*field); !got) return got;
@@ -257,7 +180,7 @@ Outcome Decoder::link() {
   std::uint32_t number = 0;
   if (auto got = get_text(name); !got) return got;
   if (auto got = get(number); !got) return got;
-  if (levels_.empty() || !may_stand_here(name)) return bad("an invalid name");
+  if (levels_.empty() || !is_valid_name(name)) return bad("an invalid name");
   if (number == 0 || number > links_) return bad("a link to a missing file");
   return sink_.link(name, number);
 }
@@ -270,11 +193,20 @@ Outcome decode(const ByteSource& source, const std::string& part, const std::str
 }
 
 Outcome read_pack(const std::string& path, const PackedFile& expected, TreeSink& sink) {
-  Unpacking file(path, expected);
-  if (auto opened = file.open(); !opened) return opened;
-  const ByteSource source = [&](void* to, std::size_t size) { return file.get(to, size); };
+  auto fd = open_pack(path, expected);
+  if (!fd) return fd.error();
+  DecompressedFile file(std::move(fd).value(), path, damaged);
+  std::uint64_t left = expected.unpacked;
+  const ByteSource source = [&](void* to, std::size_t size) -> Outcome {
+    if (size > left) return damaged(path, "it unpacks to more");
+    left -= size;
+    return file.get(to, size);
+  };
   if (auto read = decode(source, expected.part(), path, sink); !read) return read;
-  return file.finish();
+  if (left > 0) return damaged(path, "it unpacks to less");
+  if (auto ended = file.finish("it unpacks to more"); !ended) return ended;
+  if (file.crc() != expected.crc) return damaged(path, "its checksum differs");
+  return Done{};
 }
 
 }  // namespace crane::checkpoint

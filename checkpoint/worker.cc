@@ -18,7 +18,6 @@
 #include <utility>
 
 #include "checkpoint/background.h"
-#include "checkpoint/work_share.h"
 #include "dmt/base/clock.h"
 
 namespace crane::checkpoint {
@@ -26,7 +25,7 @@ namespace {
 
 constexpr int kChannel = 3;  // in the child
 // ioprio_set(2); <linux/ioprio.h> is not C++.
-constexpr int kOneProcess = 1, kLastOfAll = (2 << 13) | 7;
+constexpr int kOneProcess = 1, kLowestPriority = (2 << 13) | 7;
 
 // A message is a letter, fields, and a zero byte; sentences contain none.
 void send(char letter, const std::string& text) {
@@ -37,7 +36,7 @@ void send(char letter, const std::string& text) {
 }
 
 // How often the job checks whether its share must grow.
-constexpr timeval kLook{0, 100'000};
+constexpr timeval kUpdateInterval{0, 100'000};
 constexpr int kHurry = SIGUSR1;
 
 // Used in the child.
@@ -70,7 +69,7 @@ void set_share() noexcept {
   }
 }
 
-void look_at_share(int signal) {
+void update_share(int signal) {
   const int kept = errno;
   urgent = urgent || signal == kHurry;
   set_share();
@@ -96,16 +95,16 @@ void yield_to_others() noexcept {
   background = &place;
   (void)place.enter(::getpid(), WorkShare::kLeast);
   set_share();
-  struct sigaction look {};
-  look.sa_handler = look_at_share;
-  look.sa_flags = SA_RESTART;
-  sigaddset(&look.sa_mask, SIGALRM);
-  sigaddset(&look.sa_mask, kHurry);
-  ::sigaction(SIGALRM, &look, nullptr);
-  ::sigaction(kHurry, &look, nullptr);
-  const itimerval often{kLook, kLook};
+  struct sigaction action {};
+  action.sa_handler = update_share;
+  action.sa_flags = SA_RESTART;
+  sigaddset(&action.sa_mask, SIGALRM);
+  sigaddset(&action.sa_mask, kHurry);
+  ::sigaction(SIGALRM, &action, nullptr);
+  ::sigaction(kHurry, &action, nullptr);
+  const itimerval often{kUpdateInterval, kUpdateInterval};
   ::setitimer(ITIMER_REAL, &often, nullptr);
-  (void)::syscall(SYS_ioprio_set, kOneProcess, 0, kLastOfAll);
+  (void)::syscall(SYS_ioprio_set, kOneProcess, 0, kLowestPriority);
 }
 
 [[noreturn]] void run(const Worker::Job& job, int channel, int keep, pid_t parent) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Runs blocking work (packing, verifying, shipping) beside a node, in a child process.  The child
-// has a small share of the processors, which grows while it waits for them (work_share.h), and the
+// has a small share of the processors, which grows while it waits for them (background.h), and the
 // lowest usual priority for the disk.  It dies with the node.
 //
 // A process, not a thread: a thread that starves while it holds the lock of the memory map or of

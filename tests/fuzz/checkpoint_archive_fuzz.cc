@@ -78,21 +78,10 @@ std::vector<std::string> seeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   crane::fuzz::Input input(data, size);
-  const ByteSource source = [&](void* to, std::size_t wanted) -> Outcome {
-    const auto bytes = input.take_bytes(wanted);
-    if (bytes.size() < wanted) return Error{Code::kDamaged, 0, "it ends"};
-    if (wanted > 0) std::memcpy(to, bytes.data(), wanted);
-    return Done{};
-  };
   Strict sink;
-  ArchiveReader reader(source, "fuzzed");
+  ArchiveReader reader(crane::fuzz::source_of(input), "fuzzed");
   const bool accepted = reader.head(kHead).ok() && reader.read(sink).ok();
   CRANE_ASSERT(!accepted || sink.is_whole());
-  // The seeds must be valid archives; otherwise the target would test nothing.
-  static const std::vector<std::string> seeds = crane::fuzz::seeds();
-  for (const std::string& seed : seeds) {
-    const bool is_seed = size == seed.size() && std::memcmp(data, seed.data(), size) == 0;
-    CRANE_ASSERT(!is_seed || accepted);
-  }
+  crane::fuzz::check_seed(data, size, accepted);
   return 0;
 }

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "checkpoint/pack.h"
-#include "checkpoint/pack_format.h"
 #include "dmt/base/assert.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/strict_tree.h"
@@ -85,20 +84,9 @@ std::vector<std::string> seeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   crane::fuzz::Input input(data, size);
-  const ByteSource source = [&](void* to, std::size_t wanted) -> Outcome {
-    const auto bytes = input.take_bytes(wanted);
-    if (bytes.size() < wanted) return Error{Code::kDamaged, 0, "it ends"};
-    std::memcpy(to, bytes.data(), wanted);
-    return Done{};
-  };
   Strict sink;
-  const bool accepted = decode(source, "part", "fuzzed", sink).ok();
+  const bool accepted = decode(crane::fuzz::source_of(input), "part", "fuzzed", sink).ok();
   CRANE_ASSERT(!accepted || sink.is_whole());
-  // The seeds must be valid packs; otherwise the target would test nothing.
-  static const std::vector<std::string> seeds = crane::fuzz::seeds();
-  for (const std::string& seed : seeds) {
-    const bool is_seed = size == seed.size() && std::memcmp(data, seed.data(), size) == 0;
-    CRANE_ASSERT(!is_seed || accepted);
-  }
+  crane::fuzz::check_seed(data, size, accepted);
   return 0;
 }

@@ -8,7 +8,10 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "dmt/base/assert.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -41,6 +44,14 @@ class Input {
  private:
   std::span<const std::byte> rest_;
 };
+
+// Asserts that a target accepts its seeds: otherwise it would test nothing.  `accepted`: whether it
+// accepted this input.
+inline void check_seed(const std::uint8_t* data, std::size_t size, bool accepted) {
+  static const std::vector<std::string> all = seeds();
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  for (const std::string& seed : all) CRANE_ASSERT(accepted || input != seed);
+}
 
 template <typename T>
 void put(std::string& out, const T& value) {

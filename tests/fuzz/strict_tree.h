@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A sink of trees that asserts the guarantees for sinks, for any bytes that a reader got.
+// For targets that read trees: a sink that asserts the guarantees for sinks, for any bytes that a
+// reader got, and the reader's source of these bytes.
 //
 // Threads: one object, one thread.
 
@@ -13,8 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/tree.h"
+#include "checkpoint/pack.h"
 #include "dmt/base/assert.h"
+#include "tests/fuzz/fuzz.h"
 
 namespace crane::fuzz {
 
@@ -56,5 +58,15 @@ class StrictTree : public checkpoint::TreeSink {
   std::vector<std::pair<checkpoint::Inode, std::uint64_t>> open_;
   std::uint32_t links_ = 0;
 };
+
+// The bytes of an input; an error when they are used up.
+inline checkpoint::ByteSource source_of(Input& input) {
+  return [&input](void* to, std::size_t size) -> Outcome {
+    const auto bytes = input.take_bytes(size);
+    if (bytes.size() < size) return Error{Code::kDamaged, 0, "it ends"};
+    if (size > 0) std::memcpy(to, bytes.data(), size);
+    return Done{};
+  };
+}
 
 }  // namespace crane::fuzz

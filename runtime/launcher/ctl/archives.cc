@@ -13,7 +13,7 @@
 
 #include "checkpoint/base.h"
 #include "checkpoint/container_supervisor.h"
-#include "checkpoint/directory_lock.h"
+#include "checkpoint/descriptor.h"
 #include "checkpoint/kept.h"
 #include "dmt/base/clock.h"
 #include "runtime/launcher/ctl/starter.h"

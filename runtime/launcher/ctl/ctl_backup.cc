@@ -25,11 +25,11 @@ namespace {
 namespace fs = std::filesystem;
 using checkpoint::ArchiveReader;
 using checkpoint::ArchiveWriter;
-using checkpoint::Both;
 using checkpoint::Checkpoints;
 using checkpoint::ContentDigest;
 using checkpoint::Extractor;
 using checkpoint::NumberedTrees;
+using checkpoint::TeeSink;
 using checkpoint::TreeSink;
 using setup::say;
 
@@ -167,8 +167,8 @@ Outcome unpack_backup(ArchiveReader& reader, const std::string& file, const std:
   ContentDigest content;
   Extractor out(in);
   NumberedTrees numbered({kKnownGroupName, kCheckpoint, kLog}, file, out);
-  Both both(content, numbered);
-  if (auto read = reader.read(both); !read) return read;
+  TeeSink tee(content, numbered);
+  if (auto read = reader.read(tee); !read) return read;
   if (content.finish() != restored.about.digest) return damaged(file, "its digest differs");
   const auto text = checkpoint::read_file(in + "/0", kGroupFileMax);
   auto known = text ? parse_known_group(text.value()) : Result<KnownGroup>(text.error());

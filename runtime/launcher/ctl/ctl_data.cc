@@ -17,11 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 using checkpoint::ArchiveReader;
 using checkpoint::ArchiveWriter;
-using checkpoint::Both;
 using checkpoint::ContentDigest;
 using checkpoint::Descriptor;
 using checkpoint::Extractor;
 using checkpoint::NumberedTrees;
+using checkpoint::TeeSink;
 using setup::say;
 
 // Names of trees in an archive: paths without the leading slash.
@@ -85,8 +85,8 @@ Result<About> unpack_archive(const std::string& file, const std::string& to) {
   ContentDigest content;
   Extractor out(to);
   NumberedTrees numbered(trees_of(about.value().data), path, out);
-  Both both(content, numbered);
-  if (auto read = reader.read(both); !read) return read.error();
+  TeeSink tee(content, numbered);
+  if (auto read = reader.read(tee); !read) return read.error();
   if (content.finish() == about.value().digest) return about;
   return failure(Code::kDamaged, "read an archive",
                  path + " is damaged (its digest differs); use another copy of it");

@@ -18,12 +18,12 @@ using namespace crane;
 using namespace crane::test;
 using checkpoint::ArchiveReader;
 using checkpoint::ArchiveWriter;
-using checkpoint::Both;
 using checkpoint::CompressedFile;
 using checkpoint::ContentDigest;
 using checkpoint::Inode;
 using checkpoint::NumberedTrees;
 using checkpoint::SelectedDirectories;
+using checkpoint::TeeSink;
 using checkpoint::TreeSink;
 using checkpoint::walk;
 namespace tar = checkpoint::tar;
@@ -74,8 +74,7 @@ Outcome read_archive(const std::string& path, TreeSink& sink, std::string* about
 
 // A tar archive of these members, with zeros as their bytes.
 void write_members(const std::string& path, const std::vector<tar::Member>& members) {
-  CompressedFile file(path, 1);
-  file.write_to(fresh(path));
+  CompressedFile file(fresh(path), path, 1);
   tar::Member head;
   head.path = "about.json";
   head.inode.mode = S_IFREG | 0600;
@@ -117,9 +116,9 @@ TEST_CASE("archive: an extracted tree equals the archived one", "[root]") {
   fs::create_directory(scratch.path() + "/out");
   Extractor out(scratch.path() + "/out");
   ContentDigest passed;
-  Both both(passed, out);
+  TeeSink tee(passed, out);
   std::string about;
-  const auto read = read_archive(file, both, &about);
+  const auto read = read_archive(file, tee, &about);
   INFO(reason(read));
   REQUIRE(read.ok());
   CHECK(about == "{}");
@@ -215,20 +214,20 @@ TEST_CASE("archive: no name leaves its tree") {
   link.first = "/etc/passwd";
   refused({directory, link});
   write_members(file, {directory, member("data/x", S_IFREG | 0600)});
-  Nowhere nowhere;
-  CHECK(read_archive(file, nowhere).ok());
+  NullSink null_sink;
+  CHECK(read_archive(file, null_sink).ok());
 }
 
 TEST_CASE("archive: another file, and another archive, are refused by name") {
   Scratch scratch;
   const std::string file = scratch.path() + "/some.txt";
-  Nowhere nowhere;
+  NullSink null_sink;
   spill(file, "text");
-  CHECK(fails(read_archive(file, nowhere), Code::kBadArgument, "some.txt does not begin with"));
+  CHECK(fails(read_archive(file, null_sink), Code::kBadArgument, "some.txt does not begin with"));
   ArchiveWriter writer(fresh(file), file);
   REQUIRE(writer.head("other.json", "{}").ok());
   REQUIRE(writer.finish(true).ok());
-  CHECK(fails(read_archive(file, nowhere), Code::kBadArgument, "about.json"));
+  CHECK(fails(read_archive(file, null_sink), Code::kBadArgument, "about.json"));
 }
 
 TEST_CASE("selected directories: only those, as their user sees them", "[root]") {
@@ -246,8 +245,8 @@ TEST_CASE("selected directories: only those, as their user sees them", "[root]")
   ContentDigest digest;
   Extractor extractor(out);
   NumberedTrees numbered({"var/lib/db"}, "", extractor);
-  Both both(digest, numbered);
-  SelectedDirectories selected({"/var/lib/db", "/absent"}, both);
+  TeeSink tee(digest, numbered);
+  SelectedDirectories selected({"/var/lib/db", "/absent"}, tee);
   REQUIRE(walk(upper, "upper", selected).ok());
   CHECK(selected.found() == std::vector<std::string>{"/var/lib/db"});
   CHECK(selected.sockets() == 1);
@@ -257,11 +256,11 @@ TEST_CASE("selected directories: only those, as their user sees them", "[root]")
   CHECK(::getxattr((out + "/0").c_str(), "trusted.overlay.opaque", nullptr, 0) < 0);
 
   fs::create_hard_link(upper + "/var/lib/outside", upper + "/var/lib/db2/z");
-  Nowhere nowhere;
-  SelectedDirectories other({"/var/lib/db2"}, nowhere);
+  NullSink null_sink;
+  SelectedDirectories other({"/var/lib/db2"}, null_sink);
   // The file's first name, in the order of a walk, is inside.
   CHECK(walk(upper, "upper", other).ok());
   fs::create_hard_link(upper + "/var/lib/outside", upper + "/var/lib/a");
-  SelectedDirectories again({"/var/lib/db2"}, nowhere);
+  SelectedDirectories again({"/var/lib/db2"}, null_sink);
   CHECK(fails(walk(upper, "upper", again), Code::kUnsupported, "/var/lib/db2/z"));
 }

@@ -10,9 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "checkpoint/work_share.h"
 #include "checkpoint/worker.h"
-#include "tests/unit/checkpoint/behind.h"
+#include "tests/unit/checkpoint/control_group.h"
 
 using namespace crane;
 using crane::checkpoint::Background;
@@ -22,7 +21,7 @@ using namespace crane::test;
 
 TEST_CASE("background: a small share, until it is raised", "[processes]") {
   if (!can_weigh()) return;
-  Waiting one, other;
+  PausedProcess one, other;
   const std::string before = groups_of(one.pid());
   {
     Background first, second;
@@ -52,7 +51,7 @@ TEST_CASE("background: a small share, until it is raised", "[processes]") {
 
 TEST_CASE("background: a whole group, but not the caller's", "[processes]") {
   if (!can_weigh()) return;
-  Waiting one;
+  PausedProcess one;
   Background place;
   REQUIRE(place.enter(one.pid(), Background::kUsual));
   const std::string idle = group_of(one.pid()) + "/cpu.idle";
@@ -79,7 +78,7 @@ TEST_CASE("background: a whole group, but not the caller's", "[processes]") {
 TEST_CASE("background: a process that has ended, or never existed, enters no group",
           "[processes]") {
   if (!can_weigh()) return;
-  Waiting one;
+  PausedProcess one;
   const pid_t gone = one.pid();
   one.end();
   Background none;
@@ -96,7 +95,7 @@ TEST_CASE("background: many processes enter and leave at once", "[processes]") {
   for (pid_t& other : others) {
     other = ::fork();
     if (other != 0) continue;
-    const Waiting one;
+    const PausedProcess one;
     bool well = true;
     for (int i = 0; i < kRounds && well; ++i) {
       Background place;

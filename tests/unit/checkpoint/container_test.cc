@@ -169,7 +169,7 @@ TEST_CASE("container: the server is pid 1 with its own host name, lo only, and f
 TEST_CASE("container: the server's writes stay in its overlay", "[container]") {
   if (!containers_work("container: overlay")) return;
   Fixture f("echo mine > /etc/crane-probe; cat /etc/crane-probe; rm /etc/hostname; exit 7");
-  f.options.keep_upper = true;
+  f.options.leaves_upper = true;
   Container server(f.options);
   REQUIRE(server.start().ok());
   auto status = server.wait(kLimitMs);

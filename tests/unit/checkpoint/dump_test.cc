@@ -25,7 +25,7 @@
 #include "checkpoint/container.h"
 #include "checkpoint/criu.h"
 #include "patient.h"
-#include "tests/unit/checkpoint/behind.h"
+#include "tests/unit/checkpoint/control_group.h"
 #include "tests/unit/waiting.h"
 
 using crane::Code;

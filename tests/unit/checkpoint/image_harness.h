@@ -45,7 +45,7 @@ using checkpoint::Leftovers;
 using checkpoint::Listed;
 using checkpoint::Manifest;
 using checkpoint::name_of;
-using checkpoint::Nowhere;
+using checkpoint::NullSink;
 using checkpoint::pack;
 using checkpoint::PackedFile;
 using checkpoint::parse_manifest;

@@ -119,31 +119,31 @@ TEST_CASE("pack: every flipped bit and every truncation is found") {
   const auto packed = pack(scratch.path() + "/part", file, 1);
   REQUIRE(packed.ok());
   const std::string good = slurp(file);
-  Nowhere nowhere;
+  NullSink null_sink;
   for (std::size_t i = 0; i < good.size(); ++i) {
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ (1 << (random() % 8)));
     spill(file, bad);
     INFO("byte " << i);
-    const auto read = read_pack(file, packed.value(), nowhere);
+    const auto read = read_pack(file, packed.value(), null_sink);
     REQUIRE(fails(read, Code::kDamaged, file));
     spill(file, good.substr(0, i));
-    CHECK(!read_pack(file, packed.value(), nowhere).ok());
+    CHECK(!read_pack(file, packed.value(), null_sink).ok());
     // Also if the manifest describes the damaged file.
     PackedFile shorter = packed.value();
     shorter.bytes = i;
     shorter.crc = 0;
-    CHECK(!read_pack(file, shorter, nowhere).ok());
+    CHECK(!read_pack(file, shorter, null_sink).ok());
   }
   spill(file, good + "more");
   PackedFile longer = packed.value();
   longer.bytes += 4;
-  CHECK(!read_pack(file, longer, nowhere).ok());
+  CHECK(!read_pack(file, longer, null_sink).ok());
   spill(file, good);
-  CHECK(read_pack(file, packed.value(), nowhere).ok());
+  CHECK(read_pack(file, packed.value(), null_sink).ok());
   PackedFile other = packed.value();
   other.name = "other.pack";
-  CHECK(!read_pack(file, other, nowhere).ok());
+  CHECK(!read_pack(file, other, null_sink).ok());
   // Another valid pack of the same size.
   fs::create_directory(scratch.path() + "/other");
   spill(scratch.path() + "/part/b", random_bytes(random, 100));
@@ -152,7 +152,7 @@ TEST_CASE("pack: every flipped bit and every truncation is found") {
   const std::string twin = slurp(scratch.path() + "/other/part.pack");
   same_size.bytes = twin.size();
   spill(file, twin);
-  CHECK(read_pack(file, same_size, nowhere).error().code == Code::kDamaged);
+  CHECK(read_pack(file, same_size, null_sink).error().code == Code::kDamaged);
 }
 
 namespace {
@@ -194,8 +194,8 @@ bool accepts(const std::string& bytes) {
     at += size;
     return Done{};
   };
-  Nowhere nowhere;
-  return decode(source, "part", "by hand", nowhere).ok() && at == bytes.size();
+  NullSink null_sink;
+  return decode(source, "part", "by hand", null_sink).ok() && at == bytes.size();
 }
 
 }  // namespace

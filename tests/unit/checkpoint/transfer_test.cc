@@ -522,6 +522,10 @@ TEST_CASE("transfer: frames and messages", "[IMAGE-6]") {
   ask.expected.program = kOurs.program;
   REQUIRE(parse(to_text(ask), ask2));
   CHECK(ask2 == ask);
+  // 2^32 + 1: as a number of 32 bits it would be 1.
+  CHECK(!parse(R"({"group":"a","log":"b","layout_version":4294967297,"program":"c","behind":1,)"
+               R"("resume":""})",
+               ask2));
   const transfer::Have have{"00000002.000000000009", Index{9}, 5, true, true, "a \"sentence\""};
   transfer::Have have2;
   REQUIRE(parse(to_text(have), have2));

@@ -13,7 +13,7 @@
 #include <catch2/catch.hpp>
 
 #include "checkpoint/background.h"
-#include "tests/unit/checkpoint/behind.h"
+#include "tests/unit/checkpoint/control_group.h"
 
 using namespace crane;
 using namespace crane::test;

@@ -16,16 +16,16 @@
 namespace crane::test {
 
 // A process that waits until it is killed.
-class Waiting {
+class PausedProcess {
  public:
-  Waiting() : pid_(::fork()) {
+  PausedProcess() : pid_(::fork()) {
     if (pid_ == 0) {
       for (;;) ::pause();
     }
   }
-  ~Waiting() { end(); }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
+  ~PausedProcess() { end(); }
+  PausedProcess(const PausedProcess&) = delete;
+  PausedProcess& operator=(const PausedProcess&) = delete;
   void end() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
