@@ -161,12 +161,12 @@ Verdict unready(const ReplicaView& leader, const GroupView& group) {
   if (readiness.recovers) return replaying(readiness.progress);
   if (readiness.starts) {
     return not_serving(Health::kStarting,
-                       "starting: the server of " + who +
+                       "starting: the server of " + leader_name +
                            (readiness.runs ? " listens on no port yet" : " has not begun"));
   }
   if (readiness.no_room) {
-    return not_serving(Health::kNotServing,
-                       "NOT SERVING: inputs wait: " + who + ", which leads, has no room for them");
+    return not_serving(Health::kNotServing, "NOT SERVING: inputs wait: " + leader_name +
+                                                ", which leads, has no room for them");
   }
   if (!readiness.why_not.empty()) {
     return not_serving(Health::kNotServing, "NOT SERVING: its server makes no progress");
