@@ -30,7 +30,33 @@ bool is_there(const std::string& path) {
   return ::lstat(path.c_str(), &s) == 0;
 }
 
+// Bytes of the files below a directory, about: without holes, and without what cannot be read.
+std::uint64_t bytes_of_files(const std::string& directory) {
+  std::uint64_t sum = 0;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator at(directory, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    struct stat s {};
+    if (::lstat(at->path().c_str(), &s) != 0 || !S_ISREG(s.st_mode)) continue;
+    sum += static_cast<std::uint64_t>(std::min<std::int64_t>(s.st_size, s.st_blocks * 512));
+  }
+  return sum;
+}
+
+std::uint64_t unpacked_bytes(const Manifest& manifest) {
+  std::uint64_t sum = 0;
+  for (const PackedFile& file : manifest.files) sum += file.unpacked;
+  return sum;
+}
+
 }  // namespace
+
+OnBytes Checkpoints::counter(std::uint64_t of) {
+  if (!options_.bytes) return {};
+  return [this, of, done = std::uint64_t{0}](std::uint64_t bytes) mutable {
+    report_bytes(done += bytes, of);
+  };
+}
 
 Outcome Checkpoints::make_directory() {
   if (is_there(options_.directory)) return Done{};
@@ -125,10 +151,12 @@ Result<std::string> Checkpoints::pack_all(const std::string& staging, Manifest m
   const std::string packed = staging + "/" + kPacked;
   if (::mkdir(packed.c_str(), 0700) != 0) return file_error("create", packed);
   manifest.files.clear();
+  const OnBytes count = options_.bytes ? counter(bytes_of_files(staging)) : OnBytes{};
   for (const std::string& part : parts) {
     fault_point("publish.packing");
     tell("packing " + part);
-    auto file = pack(staging + "/" + part, packed + "/" + part + kPackEnding, options_.level);
+    auto file =
+        pack(staging + "/" + part, packed + "/" + part + kPackEnding, options_.level, count);
     if (!file) return file.error();
     manifest.files.push_back(std::move(file).value());
   }
@@ -234,9 +262,11 @@ Result<Descriptor> Checkpoints::hold(const std::string& name) {
 }
 
 Outcome Checkpoints::check(const std::string& path, const Manifest& manifest) {
+  const OnBytes count = counter(unpacked_bytes(manifest));
   for (const PackedFile& file : manifest.files) {
     tell("verifying " + file.name);
-    NullSink sink;
+    NullSink nothing;
+    CountingSink sink(nothing, count);
     if (auto read = read_pack(path + "/" + file.name, file, sink); !read) return read;
   }
   return Done{};
@@ -335,10 +365,12 @@ Result<Manifest> Checkpoints::unpack(const std::string& name, const std::string&
 
 Outcome Checkpoints::unpack_into(const std::string& from, const std::string& to,
                                  const Manifest& manifest, const std::string& text) {
+  const OnBytes count = counter(unpacked_bytes(manifest));
   for (const PackedFile& file : manifest.files) {
     fault_point("unpack.part");
     tell("unpacking " + file.name);
-    Extractor out(to);
+    Extractor extractor(to);
+    CountingSink out(extractor, count);
     if (auto read = read_pack(from + "/" + file.name, file, out); !read) return read;
   }
   const std::string library = to + "/libcrane.so";

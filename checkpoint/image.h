@@ -73,6 +73,9 @@ class Checkpoints {
     int level = 1;          // zstd's level; 1 packs as fast as a disk writes
     // Called at each step, for the event log and status; may be empty.
     std::function<void(const std::string& step)> progress;
+    // Called with the bytes of files that are packed, verified or unpacked, and with all of them
+    // (about as many: the files are measured by their sizes); may be empty.
+    std::function<void(std::uint64_t done, std::uint64_t of)> bytes = {};
   };
   explicit Checkpoints(Options options) : options_(std::move(options)) {}
 
@@ -132,6 +135,11 @@ class Checkpoints {
   };
   Arriving arriving();
 
+  // For a transfer.
+  void report_bytes(std::uint64_t done, std::uint64_t of) const {
+    if (options_.bytes) options_.bytes(done, of);
+  }
+
  private:
   friend class Incoming;
   friend class Outgoing;
@@ -146,6 +154,8 @@ class Checkpoints {
   Result<Manifest> read_manifest(const std::string& name, std::string& text);
   Result<std::string> pack_all(const std::string& staging, Manifest manifest);
   Outcome rename_published(const std::string& from, const std::string& name, const char* fault);
+  // Counts the bytes of an operation on `of` bytes, for options_.bytes.
+  OnBytes counter(std::uint64_t of);
   Outcome check(const std::string& path, const Manifest& manifest);
   Outcome mark(const std::string& path, const std::string& manifest_text);
   struct Difference {

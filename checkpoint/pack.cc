@@ -85,7 +85,8 @@ std::string PackedFile::part() const {
   return name.size() > ending ? name.substr(0, name.size() - ending) : std::string();
 }
 
-Result<PackedFile> pack(const std::string& source, const std::string& target, int level) {
+Result<PackedFile> pack(const std::string& source, const std::string& target, int level,
+                        const OnBytes& on_bytes) {
   Descriptor fd(::open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) return file_error("create", target);
   CompressedFile file(std::move(fd), target, level);
@@ -93,7 +94,8 @@ Result<PackedFile> pack(const std::string& source, const std::string& target, in
   Encoder encoder(file);
   PackedFile packed;
   packed.name = std::filesystem::path(target).filename().string();
-  if (auto passed = walk(source, packed.part(), encoder); !passed) return passed.error();
+  CountingSink counted(encoder, on_bytes);
+  if (auto passed = walk(source, packed.part(), counted); !passed) return passed.error();
   if (auto ended = encoder.end(); !ended) return ended.error();
   if (auto ended = file.end(); !ended) return ended.error();
   if (auto synced = file.sync(); !synced) return synced.error();

@@ -42,7 +42,9 @@ struct PackedFile {
 };
 
 // Packs the file or directory `source` into the new file `target`, synced.  `level` is zstd's.
-Result<PackedFile> pack(const std::string& source, const std::string& target, int level);
+// `on_bytes` may be empty.
+Result<PackedFile> pack(const std::string& source, const std::string& target, int level,
+                        const OnBytes& on_bytes = {});
 
 // Reads all of the pack `path`, passes its content to `sink`, and compares it with `expected`.  If
 // it differs: kDamaged, naming the file.  The sink then got wrong data, but never a name that leads

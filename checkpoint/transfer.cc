@@ -184,7 +184,8 @@ Result<Manifest> parse_requested(const std::string& text, const Ask& ask, const 
 }
 
 // Receives everything that `incoming` needs.
-Outcome receive_parts(TransferSession& session, Incoming& incoming, Fetched& fetched) {
+Outcome receive_parts(TransferSession& session, Incoming& incoming, Fetched& fetched,
+                      const std::function<void()>& on_piece) {
   while (!incoming.wanted().file.empty()) {
     const Want want{incoming.wanted().file, incoming.wanted().offset, incoming.wanted().bytes};
     if (auto sent = session.send(Kind::kWant, to_text(want)); !sent) return sent;
@@ -198,6 +199,7 @@ Outcome receive_parts(TransferSession& session, Incoming& incoming, Fetched& fet
       if (auto added = incoming.add(frame.body); !added) return added;
       fetched.bytes += frame.body.size();
       left -= frame.body.size();
+      on_piece();
     }
   }
   return Done{};
@@ -222,8 +224,11 @@ Outcome fetch(Wire& wire, const Ask& ask, const std::string& name, Checkpoints& 
   say("fetching " + entry(fetched.index) + " from replica " + std::to_string(fetched.from) + ": " +
       megabytes(manifest.value().bytes()) +
       (fetched.had > 0 ? ", of which " + megabytes(fetched.had) + " have arrived already" : ""));
+  const auto report = [&] {
+    here.report_bytes(fetched.had + fetched.bytes, manifest.value().bytes());
+  };
   for (int attempt = 1;; ++attempt) {
-    if (auto taken = receive_parts(session, incoming, fetched); !taken) return taken;
+    if (auto taken = receive_parts(session, incoming, fetched, report); !taken) return taken;
     const auto finished = incoming.finish();
     if (finished) return Done{};
     const bool may_help = finished.error().code == Code::kDamaged && attempt < kAttempts;

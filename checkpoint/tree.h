@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -55,6 +56,28 @@ class TreeSink {
   virtual Outcome leave() = 0;
   // One more name of the inode with this number.
   virtual Outcome link(const std::string& name, std::uint32_t number) = 0;
+};
+
+// Passes every event on, and reports the number of bytes of each piece of a file.
+using OnBytes = std::function<void(std::uint64_t bytes)>;
+class CountingSink final : public TreeSink {
+ public:
+  CountingSink(TreeSink& to, const OnBytes& on_bytes) : to_(to), on_bytes_(on_bytes) {}
+  Outcome inode(const std::string& name, const Inode& inode) override {
+    return to_.inode(name, inode);
+  }
+  Outcome data(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    if (on_bytes_) on_bytes_(bytes.size());
+    return to_.data(offset, bytes);
+  }
+  Outcome leave() override { return to_.leave(); }
+  Outcome link(const std::string& name, std::uint32_t number) override {
+    return to_.link(name, number);
+  }
+
+ private:
+  TreeSink& to_;
+  const OnBytes& on_bytes_;
 };
 
 // Passes the file or directory at `path` to `sink`, under the name `name`; names in a directory

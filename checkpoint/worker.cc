@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -38,6 +40,7 @@ void send(char letter, const std::string& text) {
 // How often the job checks whether its share must grow.
 constexpr timeval kUpdateInterval{0, 100'000};
 constexpr int kHurry = SIGUSR1;
+constexpr std::int64_t kBytesEveryNs = 100'000'000;
 
 // Used in the child.
 const Background* background;
@@ -120,7 +123,15 @@ void yield_to_others() noexcept {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  const auto result = job([](const std::string& line) { send('p', line); });
+  std::int64_t last_ns = 0;
+  const Worker::Report report{[](const std::string& line) { send('p', line); },
+                              [&last_ns](std::uint64_t done, std::uint64_t of) {
+                                const std::int64_t now = clock_ns(CLOCK_MONOTONIC);
+                                if (now - last_ns < kBytesEveryNs) return;
+                                last_ns = now;
+                                send('b', std::to_string(done) + " " + std::to_string(of));
+                              }};
+  const auto result = job(report);
   if (result) {
     send('r', result.value());
   } else {
@@ -143,6 +154,7 @@ Outcome Worker::start(const Job& job, OnLine on_line, int keep) {
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   arrived_.clear();
   progress_.clear();
+  done_ = of_ = 0;
   answered_ = hurries_ = false;
   const pid_t parent = ::getpid();
   // The child must be ready for hurry() from its first step.
@@ -165,13 +177,14 @@ void Worker::take(const std::string& line) {
     progress_ = text;
     if (on_line_) on_line_(text);
   }
+  if (line[0] == 'b') std::sscanf(text.c_str(), "%" SCNu64 " %" SCNu64, &done_, &of_);
   if (line[0] == 'r') result_ = text;
   if (line[0] == 'e') {
     const auto space = text.find(' ');
     result_ =
         failure(static_cast<Code>(std::atoi(text.c_str())), "checkpoint", text.substr(space + 1));
   }
-  answered_ = answered_ || line[0] != 'p';
+  answered_ = answered_ || line[0] == 'r' || line[0] == 'e';
 }
 
 bool Worker::advance() {

@@ -24,10 +24,13 @@ namespace crane::checkpoint {
 
 class Worker {
  public:
-  // Sends a progress line of the job.
-  using Say = std::function<void(const std::string& line)>;
+  // How a job reports its progress.
+  struct Report {
+    std::function<void(const std::string& line)> line;
+    std::function<void(std::uint64_t done, std::uint64_t of)> bytes;
+  };
   // Returns its result; an error has the sentence for the operator.
-  using Job = std::function<Result<std::string>(const Say& progress)>;
+  using Job = std::function<Result<std::string>(const Report& report)>;
 
   Worker() = default;
   ~Worker() { stop(); }
@@ -49,6 +52,8 @@ class Worker {
   // its answer, and the worker is idle.
   bool advance();
   const std::string& progress() const { return progress_; }  // the last progress line
+  std::uint64_t bytes_done() const noexcept { return done_; }
+  std::uint64_t bytes_in_all() const noexcept { return of_; }  // 0: not known
   // Valid after advance() returned true. kSystem also when the job was killed.
   const Result<std::string>& result() const { return result_; }
 
@@ -62,6 +67,7 @@ class Worker {
   pid_t child_ = -1;
   Descriptor channel_;
   std::string arrived_, progress_;
+  std::uint64_t done_ = 0, of_ = 0;
   bool answered_ = false, hurries_ = false;
   OnLine on_line_;
   Result<std::string> result_{std::string()};

@@ -198,6 +198,15 @@ nlohmann::json checkpoint_json(const NodeStatus& s) {
 
 nlohmann::json recovery_json(const NodeStatus& s) {
   const RecoveryStatus& r = s.recovery;
+  nlohmann::json operations = nlohmann::json::array();
+  for (const control::Operation& one : r.operations) {
+    nlohmann::json json = control::to_json(one.progress);
+    json["operation"] = one.name;
+    json["replica"] = s.replica;
+    json["step"] = one.step;
+    json["unit"] = control::name(one.unit);
+    operations.push_back(std::move(json));
+  }
   return {{"recovery",
            {{"tier", r.tier},
             {"entry", r.entry},
@@ -205,7 +214,8 @@ nlohmann::json recovery_json(const NodeStatus& s) {
             {"refused", r.refused},
             {"came_back_by", r.came_back_by},
             {"catches_up", r.catches_up},
-            {"progress", control::progress_json(s.readiness)}}}};
+            {"progress", control::progress_json(s.readiness)}}},
+          {"operations", operations}};
 }
 
 // null: this replica has seen no election yet.

@@ -156,6 +156,17 @@ constexpr F kRecovery[] = {
      "with what the others did meanwhile: it does not seek the lead"},
     {"progress", Holds::kObject, kOrNull, "of running what it missed; null: it has", kProgress},
 };
+constexpr F kOperation[] = {
+    {"operation", Holds::kText, kAlways,
+     "checkpoint (packs or verifies its own), fetch (from another replica), give (to one)"},
+    {"replica", Holds::kNumber, kAlways, "the replica that carries it out"},
+    {"step", Holds::kText, kAlways, "the present step, for people"},
+    {"unit", Holds::kText, kAlways, "of the numbers: bytes or entries"},
+    {"done", Holds::kNumber, kAlways, "how much of this step is done"},
+    {"of", Holds::kNumber, kAlways, "the whole of this step; 0: not known"},
+    {"per_s", Holds::kNumber, kAlways, "how much is done in a second"},
+    {"left_ms", Holds::kNumber, kOrNull, "until the step ends; null: not known"},
+};
 constexpr F kUpgrade[] = {
     {"state", Holds::kText, kAlways, "none, asked, trial, kept, failed, rolled back"},
     {"entry", Holds::kNumber, kAlways, "log index of the entry that ended the server; 0: none"},
@@ -293,6 +304,7 @@ constexpr F kNode[] = {
     {"divergences", Holds::kNumber, kAlways, "comparisons that found a difference"},
     {"checkpoint", Holds::kObject, kSometimes, "what this replica made of them", kCheckpoint},
     {"recovery", Holds::kObject, kAlways, "what a replica lost now would recover by", kRecovery},
+    {"operations", Holds::kObjects, kAlways, "long ones that it carries out now", kOperation},
     {"upgrade", Holds::kObject, kSometimes, "the last one of the server", kUpgrade},
     {"build", Holds::kObject, kSometimes, "of Crane", kBuild},
     {"analysis", Holds::kObject, kSometimes, "of an analysis replica", kAnalysis},

@@ -64,6 +64,7 @@ Progress progress_in(const nlohmann::json& json) {
 }
 
 void ProgressMeter::step(std::uint64_t done, std::uint64_t of, std::int64_t now_ns) noexcept {
+  if (done < done_) *this = {};  // the next step of an operation
   done_ = done;
   of_ = std::max(of, done);
   if (used_ != 0 && now_ns - samples_[(used_ - 1) % kSamples].at_ns < kEveryNs) return;

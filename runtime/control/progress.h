@@ -39,7 +39,7 @@ std::string size_text(std::uint64_t bytes);
 
 // Something that a replica does and that takes long.
 struct Operation {
-  std::string name;  // checkpoint, unpack, ship, receive
+  std::string name;  // checkpoint, give, fetch
   std::string step;  // for an operator; may be empty
   Progress progress;
   Unit unit = Unit::kBytes;

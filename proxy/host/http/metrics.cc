@@ -110,6 +110,13 @@ void add_group(Families& f, const NodeStatus& s) {
               static_cast<double>(p.left_ms) / 1e3);
     }
   }
+  for (const control::Operation& one : s.recovery.operations) {
+    const Labels labels{{"operation", one.name}};
+    f.gauge("crane_operation_bytes_done", "Bytes of a long operation's present step that are done.",
+            one.progress.done, labels);
+    f.gauge("crane_operation_bytes", "Bytes of a long operation's present step; 0: not known.",
+            one.progress.of, labels);
+  }
   f.counter("crane_links_lost_total", "Connections to other replicas that were lost.",
             s.log.fabric.links_lost);
 }

@@ -10,6 +10,7 @@
 
 #include "checkpoint/criu.h"
 #include "dmt/base/assert.h"
+#include "dmt/base/clock.h"
 #include "dmt/layout.h"
 #include "proxy/host/segment.h"
 
@@ -55,7 +56,8 @@ Outcome CheckpointPacker::pack(CheckpointContents contents) {
   at_ = contents.state.at.index;
   end_ = contents.state.position;
   const Outcome begun =
-      worker_.start([&](const checkpoint::Worker::Say&) { return pack_here(contents); });
+      worker_.start([&](const auto& report) { return pack_here(contents, report); });
+  meter_ = {};
   if (!begun.ok()) return begun;
   event_assign(
       &event_, base_, worker_.event_fd(), EV_READ | EV_PERSIST,
@@ -94,19 +96,21 @@ checkpoint::Manifest CheckpointPacker::manifest_of(const CheckpointContents& con
 }
 
 // Runs in the packing process.  Returns the checkpoint's name after it was verified.
-Result<std::string> CheckpointPacker::pack_here(CheckpointContents& contents) {
+Result<std::string> CheckpointPacker::pack_here(CheckpointContents& contents,
+                                                const checkpoint::Worker::Report& report) {
+  checkpoint::Checkpoints here({config_.checkpoints_dir(), 1, report.line, report.bytes});
   // Not copied earlier, to keep the pause of the server short.
   if (contents.tier == checkpoint::Tier::kCriu) {
     if (const Outcome copied = copy_shared(kSharedLibrary); !copied.ok()) return copied.error();
   }
   // Removes what earlier processes left, and shipments older than this checkpoint.
-  (void)checkpoints_.clean(checkpoint::Leftovers::kAll).ok();
-  auto name = checkpoints_.publish(*staging_, manifest_of(contents));
-  const Outcome well = name.ok() ? checkpoints_.verify(name.value()) : Outcome{name.error()};
+  (void)here.clean(checkpoint::Leftovers::kAll).ok();
+  auto name = here.publish(*staging_, manifest_of(contents));
+  const Outcome well = name.ok() ? here.verify(name.value()) : Outcome{name.error()};
   if (!well.ok()) return well.error();
   if (!config_.record.empty()) keep_with_recording(name.value());
   // A checkpoint that cannot be removed now is tried again the next time.
-  (void)checkpoints_.keep(kCheckpointsKept, relied_).ok();
+  (void)here.keep(kCheckpointsKept, relied_).ok();
   return name;
 }
 
@@ -124,6 +128,7 @@ void CheckpointPacker::advance() {
   // The event would watch a descriptor that the worker closes.
   event_del(&event_);
   if (!worker_.advance()) {
+    meter_.step(worker_.bytes_done(), worker_.bytes_in_all(), monotonic_ns());
     event_add(&event_, nullptr);
     return;
   }

@@ -33,6 +33,7 @@
 #include "proxy/host/agreed.h"
 #include "proxy/host/config.h"
 #include "proxy/host/recovery/node_state.h"
+#include "runtime/control/progress.h"
 
 namespace crane::node {
 
@@ -77,6 +78,10 @@ class CheckpointPacker {
   // A replica waits for the checkpoint, or the log needs it: packs faster.
   void hurry() noexcept { worker_.hurry(); }
   bool packs() const noexcept { return !worker_.idle(); }
+  // REQUIRES: packs().
+  control::Operation operation() const {
+    return {"checkpoint", worker_.progress(), meter_.progress()};
+  }
   // The end of the last packed checkpoint's entry in the log, bytes.
   std::uint64_t end() const noexcept { return end_; }
   checkpoint::Tier tier() const noexcept { return tier_; }
@@ -95,7 +100,8 @@ class CheckpointPacker {
   void distrust(std::uint64_t verified);
 
  private:
-  Result<std::string> pack_here(CheckpointContents& contents);
+  Result<std::string> pack_here(CheckpointContents& contents,
+                                const checkpoint::Worker::Report& report);
   checkpoint::Manifest manifest_of(const CheckpointContents& contents) const;
   void keep_with_recording(const std::string& name);
   void advance();
@@ -107,6 +113,7 @@ class CheckpointPacker {
   checkpoint::Checkpoints checkpoints_;
   std::optional<checkpoint::Staging> staging_;  // of the current checkpoint
   checkpoint::Worker worker_;
+  control::ProgressMeter meter_;  // of its bytes
   event event_{};
   checkpoint::Tier tier_ = checkpoint::Tier::kCriu;  // tier of the packed checkpoint
   Index at_{};                                       // its entry

@@ -427,6 +427,8 @@ void Recovery::describe(NodeStatus& status) {
   status.recovery = tier_status(config_, machine_.refusal(), newest_, reaches_beginning());
   status.recovery.came_back_by = start_.recovered_by();
   status.recovery.catches_up = catches_up();
+  if (shipping_ != nullptr) status.recovery.operations = shipping_->operations();
+  if (packer_->packs()) status.recovery.operations.push_back(packer_->operation());
   status.no_checkpoints = machine_.wanted_not();
   status.restored_at = value(start_.state().at.index);
 }

@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "checkpoint/container.h"
+#include "runtime/control/progress.h"
 
 namespace crane::node {
 
@@ -31,6 +33,8 @@ struct RecoveryStatus {
   std::string refused;            // why CRIU refuses this server, if known to this replica
   const char* came_back_by = "";  // like `tier`; "": it began with the group
   bool catches_up = false;        // it is still behind the other replicas
+  // Checkpoints that it packs, verifies, gives or fetches.
+  std::vector<control::Operation> operations;
 };
 
 }  // namespace crane::node

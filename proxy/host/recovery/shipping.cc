@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "dmt/base/clock.h"
 #include "dmt/layout.h"
 #include "runtime/control/schema.h"
 
@@ -87,6 +88,7 @@ void Shipping::advance(Job& job) {
   // The event would watch a descriptor that the worker closes.
   event_del(&job.event_);
   if (!job.worker.advance()) {
+    job.meter.step(job.worker.bytes_done(), job.worker.bytes_in_all(), monotonic_ns());
     event_add(&job.event_, nullptr);
     return;
   }
@@ -116,8 +118,8 @@ void Shipping::begin_serving(Visitor visitor) {
   const std::string from = config_.checkpoints_dir();
   const bool known = owner_.knows(visitor.from);
   const Outcome begun = job->worker.start(
-      [&](const checkpoint::Worker::Say& say) {
-        say("giving it");
+      [&](const checkpoint::Worker::Report& report) {
+        report.line("giving it");
         return give(std::move(visitor.link), from, known);
       },
       {}, visitor.link->fd());
@@ -154,14 +156,15 @@ void Shipping::fetch(Index behind, std::int64_t now_ns) {
   if (!fetching_.worker.idle() || now_ns < fetch_at_ns_) return;
   fetch_at_ns_ = now_ns + kTryAgainNs;
   const Outcome begun = fetching_.worker.start(
-      [&](const checkpoint::Worker::Say& say) -> Result<std::string> {
-        checkpoint::Checkpoints here({config_.checkpoints_dir(), 1, {}});
+      [&](const checkpoint::Worker::Report& report) -> Result<std::string> {
+        checkpoint::Checkpoints here({config_.checkpoints_dir(), 1, {}, report.bytes});
         const auto got = checkpoint::fetch_newest(others_of(party_of(config_)),
-                                                  expected_of(config_), behind, here, say);
+                                                  expected_of(config_), behind, here, report.line);
         if (!got) return got.error();
         return sentence_of(got.value());
       },
       [](const std::string& line) { spdlog::info("{}", line); });
+  fetching_.meter = {};
   if (begun.ok()) {
     fetching_.worker.hurry();  // this replica waits for it
     watch(fetching_);
@@ -179,6 +182,17 @@ void Shipping::fetched() {
              std::exchange(last_failure_, reason) != reason) {
     spdlog::warn("no checkpoint was fetched, trying again: {}", last_failure_);
   }
+}
+
+std::vector<control::Operation> Shipping::operations() const {
+  std::vector<control::Operation> all;
+  if (fetches()) {
+    all.push_back({"fetch", fetching_.worker.progress(), fetching_.meter.progress()});
+  }
+  for (const auto& job : serving_) {
+    all.push_back({"give", fmt::format("to replica {}", value(job->who)), job->meter.progress()});
+  }
+  return all;
 }
 
 void Shipping::stop() {

@@ -20,6 +20,7 @@
 #include "proxy/clients/woken.h"
 #include "proxy/host/config.h"
 #include "proxy/host/recovery/ship_link.h"
+#include "runtime/control/progress.h"
 
 namespace crane::node {
 
@@ -59,6 +60,7 @@ class Shipping {
   // Fetches a checkpoint after that entry, unless a fetch runs or was tried just now.
   void fetch(Index behind, std::int64_t now_ns);
   bool fetches() const noexcept { return !fetching_.worker.idle(); }
+  std::vector<control::Operation> operations() const;
   // Ends all transfers at once; parts that have arrived stay for the next fetch.
   void stop();
 
@@ -71,6 +73,7 @@ class Shipping {
     Shipping* owner = nullptr;
     ReplicaId who{};  // the receiver; unused by fetching_
     checkpoint::Worker worker;
+    control::ProgressMeter meter;  // of its bytes
     event event_{};
   };
   bool watch(Job& job);

@@ -134,8 +134,8 @@ TEST_CASE("work share: never zero, and more after each wait", "[SHARE-1]") {
 TEST_CASE("background: a worker has a small share, and the usual one after hurry()",
           "[processes][SHARE-1]") {
   if (!can_weigh()) return;
-  const auto job = [](const Worker::Say& progress) -> Result<std::string> {
-    progress(std::to_string(weight_of(::getpid())));
+  const auto job = [](const Worker::Report& report) -> Result<std::string> {
+    report.line(std::to_string(weight_of(::getpid())));
     // hurry()'s signal ends the pause, for which the test waits.  The job hardly needs a processor,
     // so it cannot get the usual share by waiting.
     while (weight_of(::getpid()) < Background::kUsual) ::usleep(500'000);  // poll
@@ -158,7 +158,8 @@ TEST_CASE("background: a worker may get hurry() before its first step", "[proces
   for (int i = 0; i < 20; ++i) {
     Worker worker;
     REQUIRE(
-        worker.start([](const Worker::Say&) { return Result<std::string>(std::string("there")); })
+        worker
+            .start([](const Worker::Report&) { return Result<std::string>(std::string("there")); })
             .ok());
     worker.hurry();
     REQUIRE(eventually([&] { return worker.advance(); }, 60'000));
@@ -169,8 +170,8 @@ TEST_CASE("background: a worker may get hurry() before its first step", "[proces
 TEST_CASE("background: a stopped worker gets the usual share for its last steps", "[processes]") {
   if (!can_weigh()) return;
   Worker worker;
-  const auto job = [](const Worker::Say& progress) -> Result<std::string> {
-    progress(std::to_string(::getpid()));
+  const auto job = [](const Worker::Report& report) -> Result<std::string> {
+    report.line(std::to_string(::getpid()));
     for (;;) ::pause();
   };
   REQUIRE(worker.start(job).ok());

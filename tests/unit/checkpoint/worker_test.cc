@@ -39,8 +39,8 @@ TEST_CASE("worker: a job's answer and its progress arrive", "[processes]") {
   CHECK(worker.idle());
   const int secret = ::fcntl(0, F_DUPFD, 50);
   REQUIRE(worker
-              .start([&](const Worker::Say& progress) -> Result<std::string> {
-                progress("looking");
+              .start([&](const Worker::Report& report) -> Result<std::string> {
+                report.line("looking");
                 if (::fcntl(secret, F_GETFD) >= 0) return std::string("inherits descriptors");
                 return std::string("00000001.000000000002");
               })
@@ -53,7 +53,7 @@ TEST_CASE("worker: a job's answer and its progress arrive", "[processes]") {
   ::close(secret);
   // Again, with an error.
   REQUIRE(worker
-              .start([](const Worker::Say&) -> Result<std::string> {
+              .start([](const Worker::Report&) -> Result<std::string> {
                 return failure(Code::kFull, "write", "cannot write it: no room; make some");
               })
               .ok());
@@ -65,8 +65,8 @@ TEST_CASE("worker: a job's answer and its progress arrive", "[processes]") {
 TEST_CASE("worker: a killed job is an error, and a stopped one is gone", "[processes]") {
   Worker worker;
   REQUIRE(worker
-              .start([](const Worker::Say& progress) -> Result<std::string> {
-                progress("packing upper");
+              .start([](const Worker::Report& report) -> Result<std::string> {
+                report.line("packing upper");
                 ::kill(::getpid(), SIGKILL);
                 return std::string();
               })
@@ -75,7 +75,7 @@ TEST_CASE("worker: a killed job is an error, and a stopped one is gone", "[proce
   CHECK(worker.result().error().code == Code::kSystem);
   CHECK(worker.result().error().text.find("killed while packing upper") != std::string::npos);
   REQUIRE(worker
-              .start([](const Worker::Say&) -> Result<std::string> {
+              .start([](const Worker::Report&) -> Result<std::string> {
                 for (;;) ::pause();
               })
               .ok());
@@ -94,10 +94,10 @@ TEST_CASE("worker: a job does not outlive the node", "[processes]") {
   if (node == 0) {
     ::dup2(alive[1], 2);  // the job keeps its standard error
     Worker worker;
-    const auto started = worker.start([](const Worker::Say& progress) -> Result<std::string> {
+    const auto started = worker.start([](const Worker::Report& report) -> Result<std::string> {
       const pid_t own = ::getpid();
       (void)!::write(2, &own, sizeof own);
-      progress("started");
+      report.line("started");
       for (;;) ::pause();
     });
     pollfd fd{worker.event_fd(), POLLIN, 0};

@@ -125,7 +125,7 @@ struct Group {
     visitors.erase(visitors.begin());
     REQUIRE(worker
                 .start(
-                    [&](const Worker::Say&) -> Result<std::string> {
+                    [&](const Worker::Report&) -> Result<std::string> {
                       ShipLink wire(std::move(link), kSilenceMs);
                       Checkpoints here({from, 1, {}});
                       const auto served = checkpoint::serve(wire, here, false);
