@@ -189,7 +189,7 @@ Outcome Container::mount_root(const std::string& upper) {
     if (auto made = make_directories(dir + part); !made) return made;
   }
   std::string work = dir + kWork;
-  if (lies_on_overlay(dir)) {
+  if (is_on_overlay(dir)) {
     // An overlay cannot be another one's upper directory (a container in a container): use memory.
     const std::string nested = dir + kWork;
     if (mount("crane", nested.c_str(), "tmpfs", 0, "mode=755") != 0) {
@@ -298,7 +298,7 @@ Outcome Container::prepare() {
     const auto real = std::filesystem::weakly_canonical(wanted.path, unresolved);
     const std::string place = in_root(unresolved ? wanted.path : real.string());
     if (auto made = make_directories(place); !made) return made;
-    if (auto given = give_to_user(wanted, place); !given) return given;
+    if (auto given = change_owner(wanted, place); !given) return given;
   }
   // LXC makes the directories of its locks on first use.  It fails if another process makes one
   // between its check and its mkdir, so replicas that start together try again.

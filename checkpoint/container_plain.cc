@@ -61,7 +61,7 @@ Outcome PlainProcessTree::prepare() {
     const OwnedDirectory wanted(word);
     const std::string own = options_.directory + "/private" + wanted.path;
     if (auto made = make_directories(own); !made) return made;
-    if (auto given = give_to_user(wanted, own); !given) return given;
+    if (auto given = change_owner(wanted, own); !given) return given;
     if (auto bound = bind_mount(own, wanted.path); !bound) return bound;
   }
   for (const auto& bind : options_.binds) {

@@ -63,7 +63,7 @@ std::int64_t now_us() noexcept { return monotonic_ns() / 1'000; }
 
 int open_pidfd(pid_t pid) noexcept { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
-bool lies_on_overlay(const std::string& path) noexcept {
+bool is_on_overlay(const std::string& path) noexcept {
   constexpr long kOverlayMagic = 0x794c7630;
   struct statfs kind {};
   return statfs(path.c_str(), &kind) == 0 && kind.f_type == kOverlayMagic;
@@ -84,7 +84,7 @@ OwnedDirectory::OwnedDirectory(const std::string& word) {
   if (colon != std::string::npos) user = word.substr(0, colon);
 }
 
-Outcome give_to_user(const OwnedDirectory& directory, const std::string& place) {
+Outcome change_owner(const OwnedDirectory& directory, const std::string& place) {
   if (directory.user.empty() || !is_root()) return Done{};
   const passwd* user = getpwnam(directory.user.c_str());
   if (user == nullptr) return Done{};  // the server itself reports the missing user
@@ -186,7 +186,7 @@ Outcome ContainerSupervisor::wait_for_first() {
     }
     if (first.error().code != Code::kBusy) return first.error();
     if (waitpid(server_.direct_child_, &child_status_, WNOHANG) == server_.direct_child_) {
-      child_gone_ = true;
+      child_ended_ = true;
       // The server may have run and ended before it was seen; this is a normal start.
       auto status = server_.server_status(child_status_);
       if (!status) return status.error();
@@ -200,10 +200,10 @@ Outcome ContainerSupervisor::wait_for_first() {
 // Waits until the server ends, or the node closes its end (destroy, or death); dumps on request.
 // While CRIU controls the server, waits for CRIU, unless the server is ending.
 void ContainerSupervisor::wait_for_end() {
-  const int watch = child_gone_ ? -1 : open_pidfd(server_.direct_child_);
+  const int watch = child_ended_ ? -1 : open_pidfd(server_.direct_child_);
   const auto criu_controls = [this] { return dump_ && dump_->touches_server(); };
-  while (!child_gone_ && !server_lost_ && !end_requested_ && (!node_gone_ || criu_controls())) {
-    pollfd fds[3] = {{node_gone_ ? -1 : channel_, POLLIN, 0},
+  while (!child_ended_ && !server_lost_ && !end_requested_ && (!node_lost_ || criu_controls())) {
+    pollfd fds[3] = {{node_lost_ ? -1 : channel_, POLLIN, 0},
                      {criu_controls() ? -1 : watch, POLLIN, 0},
                      {dump_ ? dump_->channel : -1, POLLIN, 0}};
     int wait_ms = dump_timeout_ms();
@@ -213,7 +213,7 @@ void ContainerSupervisor::wait_for_end() {
     if (criu_controls() && is_ending(server_.first_)) ::kill(-dump_->criu, SIGKILL);
     if (dump_) read_criu_messages();
     if (fds[1].revents != 0) {
-      child_gone_ = waitpid(server_.direct_child_, &child_status_, 0) == server_.direct_child_;
+      child_ended_ = waitpid(server_.direct_child_, &child_status_, 0) == server_.direct_child_;
     }
   }
   if (dump_) leave_dump();
@@ -223,7 +223,7 @@ void ContainerSupervisor::wait_for_end() {
 int ContainerSupervisor::finish() {
   server_.end_all();
   const auto deadline = now_ms() + kEndTimeoutMs;
-  while (!child_gone_ && server_.direct_child_ > 0) {
+  while (!child_ended_ && server_.direct_child_ > 0) {
     const pid_t got = waitpid(server_.direct_child_, &child_status_, WNOHANG);
     if (got != 0) break;
     if (now_ms() > deadline) {

@@ -92,8 +92,8 @@ class ContainerSupervisor {
   Server& server_;
   int channel_;
   int child_status_ = 0;
-  bool child_gone_ = false;
-  bool node_gone_ = false;
+  bool child_ended_ = false;
+  bool node_lost_ = false;
   bool end_requested_ = false;
   std::string kept_;  // where to keep the upper directory; "": nowhere
   Error keep_error_;
@@ -133,7 +133,7 @@ std::int64_t now_ms() noexcept;  // monotonic
 std::int64_t now_us() noexcept;  // monotonic
 int open_pidfd(pid_t pid) noexcept;
 // Whether the file system there is an overlay, which cannot be another one's upper directory.
-bool lies_on_overlay(const std::string& path) noexcept;
+bool is_on_overlay(const std::string& path) noexcept;
 // mkdir -p with mode 0755.
 Outcome make_directories(const std::string& path);
 // A parsed word of ServerOptions::make_directories.
@@ -143,7 +143,7 @@ struct OwnedDirectory {
   std::string user;  // "": the caller's
 };
 // Gives `place`, the directory made for it, to its user and the user's group, if there are any.
-Outcome give_to_user(const OwnedDirectory& directory, const std::string& place);
+Outcome change_owner(const OwnedDirectory& directory, const std::string& place);
 // rm -rf that never crosses into another file system.
 void remove_tree(const std::string& path) noexcept;
 // Sets stdin, stdout and stderr of the calling process, for the server to inherit.

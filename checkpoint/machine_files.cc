@@ -332,7 +332,7 @@ Result<std::string> place_of_files(const std::string& machine) {
   const std::string root = machine.ends_with('/') ? machine : machine + "/";
   struct stat programs {};
   if (geteuid() != 0) return failure(Code::kUnsupported, "files", "it needs root privilege");
-  if (lies_on_overlay(root)) {
+  if (is_on_overlay(root)) {
     return failure(Code::kUnsupported, "files", "the root of this machine is an overlay itself");
   }
   if (stat((root + "usr").c_str(), &programs) != 0) {

@@ -55,7 +55,7 @@ void ContainerSupervisor::take_requests() {
       take_request(request);
       continue;
     }
-    node_gone_ = true;
+    node_lost_ = true;
     if (!dump_) return;
     dump_->freeze = dump_->thaw = true;  // the node cannot request it any more
     set_criu_deadline();
@@ -149,7 +149,7 @@ Outcome ContainerSupervisor::begin_dump(const Request& request) {
 
 // Sets the deadline for CRIU's next message.
 void ContainerSupervisor::set_criu_deadline() {
-  dump_->deadline_ms = now_ms() + (node_gone_ ? kOrphanTimeoutMs : server_.options_.criu_limit_ms);
+  dump_->deadline_ms = now_ms() + (node_lost_ ? kOrphanTimeoutMs : server_.options_.criu_limit_ms);
 }
 
 void ContainerSupervisor::answer_criu(bool go_on) {

@@ -206,7 +206,7 @@ Outcome receive_parts(TransferSession& session, Incoming& incoming, Fetched& fet
 }
 
 Outcome fetch(Wire& wire, const Ask& ask, const std::string& name, Checkpoints& here,
-              Fetched& fetched, const SayLine& say) {
+              Fetched& fetched, const LogLine& say) {
   Have have;
   if (auto asked = ask_one(wire, ask, have); !asked) return asked;
   TransferSession session(wire);
@@ -296,7 +296,7 @@ Result<Served> serve(Wire& wire, Checkpoints& here, bool known) {
 }
 
 Result<Fetched> fetch_newest(const Others& others, const Expected& expected, Index behind,
-                             Checkpoints& here, const SayLine& say) {
+                             Checkpoints& here, const LogLine& say) {
   const auto begin = std::chrono::steady_clock::now();
   const Ask ask{expected, behind, here.arriving().name};
   std::vector<Offer> offers;

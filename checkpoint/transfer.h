@@ -63,8 +63,8 @@ struct Fetched {
 // replica from before.  kPeerFailed: no peer answered.  kBusy: a replica with a checkpoint broke
 // off or could not send it; try later.  kExists: `here` has their checkpoint already, verified.
 // kFull, kDamaged, kSystem, ...: see the sentence.
-using SayLine = std::function<void(const std::string& line)>;
+using LogLine = std::function<void(const std::string& line)>;
 Result<Fetched> fetch_newest(const Others& others, const Expected& expected, Index behind,
-                             Checkpoints& here, const SayLine& say);
+                             Checkpoints& here, const LogLine& say);
 
 }  // namespace crane::checkpoint

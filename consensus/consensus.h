@@ -221,7 +221,7 @@ struct Options {
   // The replica discards its memory and store, and recovers as one that lost its memory.
   bool forget = false;
   // How long a removed leader keeps leading after the removal is committed, before it hands over.
-  std::uint64_t let_in_ns = 0;
+  std::uint64_t removed_leader_ns = 0;
   Callbacks callbacks;
 };
 

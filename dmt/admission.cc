@@ -119,11 +119,11 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
 
 // Reports clock and schedule hash at this log index to the node, between the outputs before and
 // after.
-void publish_point(Layout& w, Index index, bool tell) noexcept {
+void publish_point(Layout& w, Index index, bool notify) noexcept {
   const OutputHeader point{
       OutputType::kAdmitted, {}, value(index), w.scheduler.hash, w.scheduler.clock};
   std::memcpy(reserve_output(w, sizeof point).data(), &point, sizeof point);
-  tell ? commit_output(w, sizeof point) : commit_quietly(w, sizeof point);
+  notify ? commit_output(w, sizeof point) : commit_quietly(w, sizeof point);
 }
 
 }  // namespace

@@ -238,12 +238,12 @@ void queue_for_accept(Layout& w, std::uint32_t listener, std::uint32_t file) noe
 // --- the server's side -------------------------------------------------------------------------
 
 bool may_listen(const Layout& w, std::uint32_t file) noexcept {
-  const ListenerState& mine = w.files[file].listener;
+  const ListenerState& own_state = w.files[file].listener;
   for (std::uint32_t f = w.scheduler.listeners; f != 0; f = w.files[f].listener.next) {
     const ListenerState& l = w.files[f].listener;
-    if (f == file || l.port != mine.bound.port) continue;
-    const bool both_reuse = (l.any_address & mine.any_address & kReusesPort) != 0;
-    if (overlap(l, mine) && !both_reuse) return false;
+    if (f == file || l.port != own_state.bound.port) continue;
+    const bool both_reuse = (l.any_address & own_state.any_address & kReusesPort) != 0;
+    if (overlap(l, own_state) && !both_reuse) return false;
   }
   return true;
 }
@@ -472,7 +472,7 @@ void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size,
   if (!fits(w, size)) {  // a stream with a gap is worse than none
     static constinit Bound bound{kBlocksMax - 1, "blocks of unread input",
                                  "the server gets ECONNRESET from clients that send more"};
-    bound.say();
+    bound.count_refusal();
     return reset_connection(w, file);
   }
   append_input(w, c, data, size);

@@ -21,7 +21,7 @@ constexpr std::uint32_t kAllBlocksMax = kBlocksMax / 2;
 constinit Bound datagrams_bound{kAllBlocksMax, "blocks of unread input", "datagrams are dropped"};
 
 // Whether a socket with this binding can receive datagrams to addresses of `family`.
-bool hears(const DatagramState& d, std::uint16_t family) noexcept {
+bool accepts_family(const DatagramState& d, std::uint16_t family) noexcept {
   if (d.bound.family == family) return true;
   return d.bound.family == kFamilyV6 && family == kFamilyV4 && is_wildcard(d.bound) && !d.only_v6;
 }
@@ -29,7 +29,7 @@ bool hears(const DatagramState& d, std::uint16_t family) noexcept {
 // How well a socket fits; 0 = not at all.
 unsigned fitness(const DatagramState& d, const VirtualAddress& to,
                  const VirtualAddress& from) noexcept {
-  if (d.bound.port != to.port || !hears(d, to.family)) return 0;
+  if (d.bound.port != to.port || !accepts_family(d, to.family)) return 0;
   if (!is_wildcard(d.bound) && !same_ip(d.bound, to)) return 0;
   const unsigned fit = is_wildcard(d.bound) ? 1 : 2;
   if (d.peer.family == 0) return fit;
@@ -59,15 +59,15 @@ std::uint32_t group_name(const VirtualAddress& group) noexcept {
 }
 
 bool datagram_port_taken(const Layout& w, std::uint32_t file, const VirtualAddress& a) noexcept {
-  const DatagramState& mine = w.files[file].datagram;
+  const DatagramState& own_state = w.files[file].datagram;
   for (std::uint32_t i = 1; i <= w.scheduler.files_used; ++i) {
     const DatagramState& d = w.files[i].datagram;
     if (i == file || w.files[i].kind != FileKind::kDatagram || d.bound.port != a.port) continue;
     const bool related = d.bound.family == a.family ||
-                         (is_wildcard(d.bound) && hears(d, a.family)) ||
-                         (a.family == kFamilyV6 && is_wildcard(a) && !mine.only_v6);
+                         (is_wildcard(d.bound) && accepts_family(d, a.family)) ||
+                         (a.family == kFamilyV6 && is_wildcard(a) && !own_state.only_v6);
     const bool overlap = related && (is_wildcard(d.bound) || is_wildcard(a) || same_ip(d.bound, a));
-    if (overlap && !(d.reuses && mine.reuses)) return true;
+    if (overlap && !(d.reuses && own_state.reuses)) return true;
   }
   return false;
 }
@@ -103,7 +103,7 @@ std::uint32_t find_datagram_socket(const Layout& w, const VirtualAddress& to,
 bool is_in_group(const Layout& w, std::uint32_t file, const VirtualAddress& to) noexcept {
   if (w.files[file].kind != FileKind::kDatagram) return false;
   const DatagramState& d = w.files[file].datagram;
-  if (d.bound.port != to.port || !hears(d, to.family)) return false;
+  if (d.bound.port != to.port || !accepts_family(d, to.family)) return false;
   if (!is_wildcard(d.bound) && !same_ip(d.bound, to)) return false;
   const std::uint32_t name = group_name(to);
   return std::find(std::begin(d.groups), std::end(d.groups), name) != std::end(d.groups);
@@ -117,7 +117,7 @@ void put_datagram(Layout& w, std::uint32_t file, const DatagramHeader& header,
   const std::uint32_t needed = blocks_of(size);
   const std::uint32_t all = w.scheduler.blocks_in_use.load(std::memory_order_relaxed);
   if (d.shut_read || d.blocks + needed > kDatagramBlocksMax) return;
-  if (all + needed > kAllBlocksMax) return datagrams_bound.say();
+  if (all + needed > kAllBlocksMax) return datagrams_bound.count_refusal();
   std::byte* to = add_block(w, d);
   std::memcpy(to, &header, sizeof header);
   to += sizeof header;

@@ -20,7 +20,7 @@ struct KindOfFile {
   // Executes the effects of closing the last reference on other objects than the file.
   void (*close)(Layout& w, std::uint32_t file) noexcept;
   // Whether an event outside the server may make it ready.
-  bool (*comes_from_outside)(const FileRecord& f) noexcept;
+  bool (*has_external_input)(const FileRecord& f) noexcept;
   // When the file becomes ready, only one waiter wakes: one accept gets a listener's connection.
   bool wakes_one = false;
   // The counter of open files of this kind, if there is one.

@@ -53,7 +53,7 @@ void send_to_group(Layout& w, std::uint32_t id, int signo, const SignalInfo& inf
 
 }  // namespace
 
-bool may_tell_owner(FileKind kind) noexcept {
+bool can_signal_owner(FileKind kind) noexcept {
   switch (kind) {
     case FileKind::kEventFd:
     case FileKind::kTimerFd:
@@ -67,7 +67,8 @@ bool may_tell_owner(FileKind kind) noexcept {
   }
 }
 
-void tell_owner(Layout& w, std::uint32_t file, Readiness now, Readiness rise, bool edge) noexcept {
+void signal_owner(Layout& w, std::uint32_t file, Readiness now, Readiness rise,
+                  bool edge) noexcept {
   const FileOwner& owner = w.files[file].owner;
   const Readiness news = rise != 0 ? rise : edge ? now & kIn : 0;
   if (!owner.wants_signal || news == 0) return;

@@ -11,13 +11,13 @@
 namespace crane::dmt {
 
 // Whether the kernel would signal the readiness of this kind: sockets, pipes and terminals.
-bool may_tell_owner(FileKind kind) noexcept;
+bool can_signal_owner(FileKind kind) noexcept;
 
 // Sends nothing if there is no owner or if it has ended.
 void send_to_owner(Layout& w, const FileOwner& owner, int signo, const SignalInfo& info) noexcept;
 
 // The file's level is `now`.  `rise` contains the bits that were not set before.  `edge` is true if
 // there is a new event although no bit is new.
-void tell_owner(Layout& w, std::uint32_t file, Readiness now, Readiness rise, bool edge) noexcept;
+void signal_owner(Layout& w, std::uint32_t file, Readiness now, Readiness rise, bool edge) noexcept;
 
 }  // namespace crane::dmt

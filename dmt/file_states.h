@@ -38,7 +38,7 @@ struct ConnectionState {
   std::uint64_t taken;               // TakenBody::total, for a node that recovers
   bool fin_received, reset, shut_read, shut_write, accepted, linger_reset;
   bool loopback;              // peer is another socket of the server (loopback.h): no `conn`
-  bool told_connected;        // the program has read the outcome of a nonblocking connect
+  bool reported_connected;    // the program has read the outcome of a nonblocking connect
   std::int32_t socket_error;  // SO_ERROR, cleared by reading it
   std::uint32_t low_water;    // SO_RCVLOWAT
   std::uint32_t bucket_next;  // files with the same hash of `conn`

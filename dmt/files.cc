@@ -29,7 +29,7 @@ bool has_room_for_files(const Layout& w, std::uint32_t count) noexcept {
   for (std::uint32_t f = w.scheduler.free_file; f != 0 && room < count; f = w.files[f].chain) {
     ++room;
   }
-  if (room < count) files_bound.say();
+  if (room < count) files_bound.count_refusal();
   return room >= count;
 }
 
@@ -37,7 +37,7 @@ std::uint32_t create_file(Layout& w, Slot me, FileKind kind) noexcept {
   SchedulerState& s = w.scheduler;
   std::uint32_t index = s.free_file;
   if (index == 0 && s.files_used + 1 >= kFilesMax) {
-    files_bound.say();
+    files_bound.count_refusal();
     return 0;
   }
   const std::uint32_t owner = index != 0 ? index : s.files_used + 1;

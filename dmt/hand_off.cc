@@ -34,7 +34,7 @@ std::uint64_t next_random() noexcept {
 }
 
 // REQUIRES nothing: it reads fields of the turn only after it has seen the turn.
-bool may_go(const Layout& w, std::uint16_t me, Until until) noexcept {
+bool can_continue(const Layout& w, std::uint16_t me, Until until) noexcept {
   const SchedulerState& s = w.scheduler;
   if (s.holder.load(std::memory_order_seq_cst) != me) return false;
   if (until == Until::kHasTurn) return true;
@@ -64,16 +64,16 @@ bool spin_for_turn(const Layout& w, std::uint16_t me, Until until) noexcept {
   if (most == 0) return false;
   const std::uint32_t budget = spin_budget.next(most);
   if (budget == 0) return false;
-  bool came = false;
+  bool granted = false;
   if (spinners.fetch_add(1, std::memory_order_relaxed) < spinners_most()) {
-    for (std::uint32_t i = 0; i < budget && !came; ++i) {
-      came = may_go(w, me, until);
-      if (!came) __builtin_ia32_pause();
+    for (std::uint32_t i = 0; i < budget && !granted; ++i) {
+      granted = can_continue(w, me, until);
+      if (!granted) __builtin_ia32_pause();
     }
-    came ? spin_budget.helped() : spin_budget.failed();
+    granted ? spin_budget.helped() : spin_budget.failed();
   }
   spinners.fetch_sub(1, std::memory_order_relaxed);
-  return came;
+  return granted;
 }
 
 void sleep_physically(long ns) noexcept {
@@ -110,7 +110,7 @@ void await_turn(Layout& w, std::uint16_t me, Until until) noexcept {
   // sleeps.
   for (;;) {
     s.parked.store(1, std::memory_order_seq_cst);
-    if (may_go(w, me, until)) break;
+    if (can_continue(w, me, until)) break;
     futex_wait(&s.parked, 1);
   }
   s.parked.store(0, std::memory_order_relaxed);

@@ -46,7 +46,7 @@ InodeRecord* known_inode(Layout& w, std::uint64_t device, std::uint64_t inode) n
   return nullptr;
 }
 
-InodeRecord& give_number(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
+InodeRecord& assign_number(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
   if (w.inodes.last_number == 0) {
     w.inodes.last_number = 1;  // 0 and 1 are no inodes
     w.inodes.began_ns = w.scheduler.now_ns + w.scheduler.wall_offset_ns;
@@ -57,7 +57,7 @@ InodeRecord& give_number(Layout& w, std::uint64_t device, std::uint64_t inode) n
   const std::uint64_t number = w.inodes.last_number;
   InodeRecord& r = record_of(w, number);
   if (r.number != 0) {
-    numbers_bound.say();
+    numbers_bound.count_refusal();
     leave_bucket(w, r);
   }
   std::uint32_t& bucket = bucket_of(w, device, inode);
@@ -83,7 +83,7 @@ constexpr std::uint32_t kUnplaced = ~0U;
 
 InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
   InodeRecord* const known = known_inode(w, device, inode);
-  return known != nullptr ? *known : give_number(w, device, inode);
+  return known != nullptr ? *known : assign_number(w, device, inode);
 }
 
 std::uint64_t known_number(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
@@ -98,7 +98,7 @@ bool is_made_by_server(Layout& w, std::uint64_t device, std::uint64_t inode) noe
 
 void hold_inode(Layout& w, InodeRecord& r) noexcept {
   if (r.held) return;
-  if (w.inodes.held >= kInodesHeldMax) return held_bound.say();
+  if (w.inodes.held >= kInodesHeldMax) return held_bound.count_refusal();
   r.held = true;
   ++w.inodes.held;
 }
@@ -111,7 +111,7 @@ void remember_path(Layout& w, InodeRecord& r, std::string_view path) noexcept {
   if (const std::uint64_t left = kPathsBytes - t.paths_end % kPathsBytes; left < bytes) {
     t.paths_end += left;
   }
-  if (t.paths_end + bytes > kPathsBytes) paths_bound.say();
+  if (t.paths_end + bytes > kPathsBytes) paths_bound.count_refusal();
   std::memcpy(t.paths + t.paths_end % kPathsBytes, path.data(), bytes);
   r.path = t.paths_end;
   r.path_bytes = bytes;
@@ -171,7 +171,7 @@ InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
     leave_bucket(w, *stale);
     stale->number = 0;
   }
-  InodeRecord& r = give_number(w, device, inode);
+  InodeRecord& r = assign_number(w, device, inode);
   r.made = true;
   return r;
 }

@@ -109,7 +109,7 @@ void queue_event(Layout& w, std::uint32_t instance, std::int32_t watch, std::uin
   const struct inotify_event e = {watch, mask, cookie, padded(name)};
   if (s.overflowed || equals_last(w, s, e, name)) return;
   if (s.events >= kInotifyEventsMax || !make_room(w, s, kHeader + e.len)) {
-    events_bound.say();
+    events_bound.count_refusal();
     s.overflowed = true;  // the last event, reported after the queued ones
     return refresh_readiness(w, instance, true);
   }
@@ -164,8 +164,8 @@ std::uint32_t new_file_watch(Layout& w) noexcept {
 }
 
 // Queues the event for the watches of one file.
-void tell(Layout& w, std::uint64_t number, const FileEvent& e, std::uint32_t mask,
-          std::string_view name) noexcept {
+void queue_for_watches(Layout& w, std::uint64_t number, const FileEvent& e, std::uint32_t mask,
+                       std::string_view name) noexcept {
   std::uint32_t next;
   for (std::uint32_t i = bucket_of(w, number); i != 0; i = next) {
     const FileWatch& watch = w.inotify.watches[i];
@@ -195,7 +195,7 @@ int add_file_watch(Layout& w, std::uint32_t instance, std::uint64_t number,
   }
   const std::uint32_t index = new_file_watch(w);
   if (index == 0) {
-    watches_bound.say();
+    watches_bound.count_refusal();
     return -ENOSPC;
   }
   std::uint32_t& bucket = bucket_of(w, number);
@@ -229,11 +229,12 @@ bool is_file_watched(const Layout& w, std::uint64_t number) noexcept {
 void report_file_event(Layout& w, const FileEvent& e) noexcept {
   // An instance that watches both gets the directory's event first.
   if (e.directory != 0 && !e.name.empty()) {
-    tell(w, e.directory, e, e.mask, e.name.substr(0, kInotifyNameMax));
+    queue_for_watches(w, e.directory, e, e.mask, e.name.substr(0, kInotifyNameMax));
   }
   if (e.file != 0 && (e.mask & kNameEvents) == 0) {
     const bool is_self = (e.mask & (IN_DELETE_SELF | IN_MOVE_SELF)) != 0;
-    tell(w, e.file, e, is_self ? e.mask & ~static_cast<std::uint32_t>(IN_ISDIR) : e.mask, {});
+    queue_for_watches(w, e.file, e,
+                      is_self ? e.mask & ~static_cast<std::uint32_t>(IN_ISDIR) : e.mask, {});
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kContinueObjects = (1ull << 62) | (3ull << 32);
 constexpr int kStopSignals[] = {SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
 
-void tell_parent(Layout& w, std::uint16_t process, int code, int signo) noexcept {
+void notify_parent(Layout& w, std::uint16_t process, int code, int signo) noexcept {
   const ProcessRecord& p = w.processes[process];
   const std::uint16_t parent = p.parent;
   if (parent == kNoProcess) return;
@@ -50,8 +50,8 @@ bool is_orphaned(const Layout& w, std::uint32_t group, std::uint16_t leaving) no
   for (std::uint16_t i = 1; i < kProcessesMax; ++i) {
     const ProcessRecord& p = w.processes[i];
     if (p.state != ProcessState::kAlive || p.group != group || i == leaving) continue;
-    const bool goes_with_it = leaving != kNoProcess && p.parent == leaving;
-    if (!goes_with_it && holds_group(w, p)) return false;
+    const bool ends_with_it = leaving != kNoProcess && p.parent == leaving;
+    if (!ends_with_it && holds_group(w, p)) return false;
   }
   return true;
 }
@@ -98,7 +98,7 @@ void stop_process(Layout& w, std::uint16_t process, int signo) noexcept {
   if (signo != SIGSTOP && is_orphaned(w, p.group)) return;
   p.stopped_by = static_cast<std::uint8_t>(signo);
   p.stop_event = StopEvent::kStopped;  // JOB-2
-  tell_parent(w, process, CLD_STOPPED, signo);
+  notify_parent(w, process, CLD_STOPPED, signo);
 }
 
 void act_on_sending(Layout& w, std::uint16_t process, int signo) noexcept {
@@ -110,7 +110,7 @@ void act_on_sending(Layout& w, std::uint16_t process, int signo) noexcept {
   if (p.stopped_by == 0) return;
   continue_process(w, process);
   p.stop_event = StopEvent::kContinued;  // JOB-2
-  tell_parent(w, process, CLD_CONTINUED, SIGCONT);
+  notify_parent(w, process, CLD_CONTINUED, SIGCONT);
 }
 
 std::uint64_t continue_object(std::uint16_t process) noexcept { return kContinueObjects + process; }

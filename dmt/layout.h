@@ -477,7 +477,7 @@ struct SchedulerState {
   std::uint16_t awaited;                // slot of an ATTACH that cannot be admitted yet, or 0
   std::atomic<std::uint32_t> at_soft_barrier;  // any: number of slots that wait at soft barriers
   std::uint32_t file_locks;                    // 1 = the server has used locks on files
-  std::atomic<std::uint64_t> orders_given;     // node: how many, raised after preempt_clock
+  std::atomic<std::uint64_t> preempt_requests_sent;  // node: how many, raised after preempt_clock
   // --- checkpoints (quiescence.h)
   std::atomic<std::uint32_t> restores;  // node: how often this server was restored
 };

@@ -146,7 +146,7 @@ bool has_room_at_other_end(const Layout& w, std::size_t size) noexcept {
   static constinit Bound bound{kMost, "blocks of unread input",
                                "loopback connections take no more (ENOBUFS)"};
   const bool has_room = fits(w, size, kMost);
-  if (!has_room) bound.say();
+  if (!has_room) bound.count_refusal();
   return has_room;
 }
 

@@ -43,7 +43,7 @@ std::uint32_t add_notice(Layout& w, const MessageNotice& like) noexcept {
     n.generation = generation;
     return i;
   }
-  notices_bound.say();
+  notices_bound.count_refusal();
   return kNoNotice;
 }
 

@@ -38,7 +38,7 @@ NameRecord* find_room(Layout& w, Slot me) noexcept {
 
 }  // namespace
 
-std::uint64_t ask_name(Layout& w, Slot me, const NameRequest& request) noexcept {
+std::uint64_t send_name_query(Layout& w, Slot me, const NameRequest& request) noexcept {
   NameRecord* const r = find_room(w, me);
   if (r == nullptr) return 0;
   const std::uint64_t number = kOutboundBit | w.scheduler.clock;

@@ -17,7 +17,7 @@ namespace crane::dmt {
 
 // Sends a query for the calling thread's slot.  Returns its number, which is also the object to
 // wait for.  0: kNamesMax threads wait for answers.
-std::uint64_t ask_name(Layout& w, Slot me, const NameRequest& request) noexcept;
+std::uint64_t send_name_query(Layout& w, Slot me, const NameRequest& request) noexcept;
 // nullptr: the query was dropped, because a signal handler of the same thread sent another one.
 const NameRecord* find_name(const Layout& w, std::uint64_t number) noexcept;
 void forget_name(Layout& w, std::uint64_t number) noexcept;

@@ -120,7 +120,7 @@ std::uint32_t create_posix_timer(Layout& w, const PosixTimer& like) noexcept {
     t.timer = timer;
     return i;
   }
-  posix_timers_bound.say();
+  posix_timers_bound.count_refusal();
   return kNoPosixTimer;
 }
 

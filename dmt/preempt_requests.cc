@@ -36,8 +36,8 @@ bool is_past_preempt_request(const Layout& w, Slot me) noexcept {
   const SchedulerState& s = w.scheduler;
   if (!has_turn(w, me)) return false;
   // Only the turn holder obeys, and the node sends the next request after the last one was obeyed.
-  const std::uint64_t given = s.orders_given.load(std::memory_order_seq_cst);
-  if (given <= s.preempt_requests_obeyed.load(std::memory_order_relaxed)) return false;
+  const std::uint64_t requests_sent = s.preempt_requests_sent.load(std::memory_order_seq_cst);
+  if (requests_sent <= s.preempt_requests_obeyed.load(std::memory_order_relaxed)) return false;
   return s.preempt_clock.load(std::memory_order_seq_cst) <= s.clock && !has_preempt_request(w, me);
 }
 
@@ -54,7 +54,7 @@ void request_preemption(Layout& w, const PreemptBody& body) noexcept {
   s.preempt_request_leaves = body.leaves;
   s.preempt_slot.store(body.slot, std::memory_order_relaxed);
   s.preempt_clock.store(body.clock, std::memory_order_seq_cst);
-  s.orders_given.fetch_add(1, std::memory_order_seq_cst);
+  s.preempt_requests_sent.fetch_add(1, std::memory_order_seq_cst);
   wake_holder(w);
 }
 

@@ -29,7 +29,7 @@ std::uint16_t allocate_process(Layout& w) noexcept {
   for (std::uint16_t i = 1; i < kProcessesMax; ++i) {
     if (w.processes[i].state == ProcessState::kFree) return i;
   }
-  processes_bound.say();
+  processes_bound.count_refusal();
   return kNoProcess;
 }
 

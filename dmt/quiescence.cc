@@ -10,7 +10,7 @@ namespace {
 
 BlockerKind blocker_of(const SlotRecord& s) noexcept {
   if (s.state == SlotState::kDetached && s.arrived.load(std::memory_order_seq_cst) == 0) {
-    return BlockerKind::kAway;
+    return BlockerKind::kDetachedThread;
   }
   // DMT-R2.  A slot without a thread yet (a new thread, a child) is not parked either.
   return s.parked.load(std::memory_order_seq_cst) != 1 ? BlockerKind::kAwake
@@ -26,7 +26,7 @@ BlockerKind blocker_of(const Layout& w, std::uint16_t process) noexcept {
     const SlotRecord& s = w.slots[i];
     if (is_alive(s) && s.process == process && s.thread_id == p.pid) return BlockerKind::kNothing;
   }
-  return BlockerKind::kFirstThreadGone;
+  return BlockerKind::kFirstThreadEnded;
 }
 
 // The slot's last turn, or null if it is older than the stored turns.
@@ -39,12 +39,12 @@ const TurnRecord* last_turn_of(const Layout& w, std::uint16_t slot) noexcept {
   return nullptr;
 }
 
-void tell_last_operation(const Layout& w, std::uint16_t slot, const char* before,
-                         TextLine& line) noexcept {
+void append_last_operation(const Layout& w, std::uint16_t slot, const char* before,
+                           TextLine& line) noexcept {
   const TurnRecord* turn = last_turn_of(w, slot);
   if (turn == nullptr || w.slots[slot].operations == 0) return;
   line << before;
-  if (turn->operation == kOperationGiveWay) {
+  if (turn->operation == kOperationYield) {
     line << "a long computation";
   } else if (const char* name = operation_name(w, turn->operation); name != nullptr) {
     line << name;
@@ -124,16 +124,16 @@ void describe(const Layout& w, const Blocker& blocker, std::span<char> text) noe
     case BlockerKind::kBeginning:
       line << (p.exec_pending ? " is starting another program" : " is starting");
       break;
-    case BlockerKind::kFirstThreadGone:
+    case BlockerKind::kFirstThreadEnded:
       line << " has other threads but its first one has ended: such a process cannot be saved";
       break;
-    case BlockerKind::kAway:
+    case BlockerKind::kDetachedThread:
       line << " is detached";
-      tell_last_operation(w, blocker.slot, "; its last operation was ", line);
+      append_last_operation(w, blocker.slot, "; its last operation was ", line);
       break;
     default:
       line << " runs";
-      tell_last_operation(w, blocker.slot, "; its last operation was ", line);
+      append_last_operation(w, blocker.slot, "; its last operation was ", line);
   }
 }
 

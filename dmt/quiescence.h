@@ -24,15 +24,15 @@
 namespace crane::dmt {
 
 enum class BlockerKind : std::uint8_t {
-  kNothing,          // quiescent
-  kTurn,             // the node does not have the turn
-  kFenced,           // the replica has failed
-  kEnded,            // the main process has ended
-  kBeginning,        // a process before its first operation, or between two programs
-  kFirstThreadGone,  // only its first thread has ended: CRIU takes such a process for dead
-  kAway,             // a thread detached by agreement that is not back
-  kAwake,            // a thread that does not yet sleep for the turn
-  kUnaccepted,       // bytes on a unix connection before its accept(): CRIU does not save them
+  kNothing,           // quiescent
+  kTurn,              // the node does not have the turn
+  kFenced,            // the replica has failed
+  kEnded,             // the main process has ended
+  kBeginning,         // a process before its first operation, or between two programs
+  kFirstThreadEnded,  // only its first thread has ended: CRIU takes such a process for dead
+  kDetachedThread,    // a thread detached by agreement that is not back
+  kAwake,             // a thread that does not yet sleep for the turn
+  kUnaccepted,        // bytes on a unix connection before its accept(): CRIU does not save them
 };
 
 // The first obstacle to quiescence.  `slot` and `process` depend on `why`, else 0.

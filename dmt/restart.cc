@@ -24,14 +24,14 @@ bool is_over(const Layout& w) noexcept {
   return true;
 }
 
-Carried carried_of(const Layout& w) noexcept {
+CarriedState carried_of(const Layout& w) noexcept {
   const SchedulerState& s = w.scheduler;
-  Carried c{s.admitted, s.view, s.admissions, s.clock, s.hash, s.now_ns, s.wall_offset_ns, {}};
+  CarriedState c{s.admitted, s.view, s.admissions, s.clock, s.hash, s.now_ns, s.wall_offset_ns, {}};
   std::copy(std::begin(s.seed), std::end(s.seed), c.seed);
   return c;
 }
 
-void go_on_from(Layout& w, const Carried& c) noexcept {
+void continue_from(Layout& w, const CarriedState& c) noexcept {
   SchedulerState& s = w.scheduler;
   CRANE_ASSERT(s.clock == 0 && s.admissions == 0 && s.run_queue.head != kNone);
   s.admitted = c.admitted;

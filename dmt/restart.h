@@ -21,14 +21,14 @@ namespace crane::dmt {
 bool is_over(const Layout& w) noexcept;
 
 // The initial state of the new server's segment.
-struct Carried {
+struct CarriedState {
   Viewstamp admitted;  // the entry
   View view{};
   std::uint64_t admissions = 0, clock = 0, hash = 0;
   std::int64_t now_ns = 0, wall_offset_ns = 0;
   std::uint64_t seed[4]{};
 };
-Carried carried_of(const Layout& w) noexcept;
+CarriedState carried_of(const Layout& w) noexcept;
 
 // When a file of the server was last modified, in virtual wall time, for code that saves its files.
 // A file without an entry in the inode table (inodes.h) has a physical time of this machine and
@@ -40,6 +40,6 @@ struct Modified {
 Modified last_modified(const Layout& w, std::uint64_t device, std::uint64_t inode) noexcept;
 
 // REQUIRES: initialise_segment() and create_main_process() were just called.
-void go_on_from(Layout& w, const Carried& carried) noexcept;
+void continue_from(Layout& w, const CarriedState& carried) noexcept;
 
 }  // namespace crane::dmt

@@ -55,7 +55,7 @@ inline void move_to_front(Layout& w, Queue16& queue, std::uint16_t slot) noexcep
 inline std::uint32_t next_quantum(const Layout& w) noexcept {
   const std::uint32_t quantum = w.header.configuration.quantum;
   const std::uint64_t mixed = w.scheduler.clock * 0x9E3779B97F4A7C15;
-  return quantum + static_cast<std::uint32_t>((mixed >> 40) % (quantum / kQuantumPlay + 1));
+  return quantum + static_cast<std::uint32_t>((mixed >> 40) % (quantum / kQuantumJitter + 1));
 }
 
 }  // namespace crane::dmt

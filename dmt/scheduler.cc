@@ -63,7 +63,7 @@ void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
   ++s.clock;
   s.last_slot = value(me);
   // A thread gives way at an arbitrary point of its computation, which differs between replicas.
-  if (op != kOperationGiveWay) ++w.slots[value(me)].operations;
+  if (op != kOperationYield) ++w.slots[value(me)].operations;
   fold_turn(s, w.history, value(me), op, result);
   remember_turn(w, value(me), op, result);
   if (by_arrival(w)) return;
@@ -85,8 +85,8 @@ void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
 void flush_output(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
   if (s.output_pending == 0) return;
-  const bool others_run = s.runnable > s.sliced_runnable && !s.ended;
-  if (others_run && s.output_pending++ < kHandOffsPerDoorbell) return;
+  const bool others_runnable = s.runnable > s.sliced_runnable && !s.ended;
+  if (others_runnable && s.output_pending++ < kHandOffsPerDoorbell) return;
   s.output_pending = 0;
   ring_doorbell(w);
 }
@@ -98,14 +98,15 @@ bool leave_turn_unowned(Layout& w, Slot me) noexcept {
   const bool wants_turns = s.run_queue.head != kNone && !s.ended;
   s.stalled.store(wants_turns ? 1 : 0, std::memory_order_relaxed);
   s.published_clock.store(s.clock, std::memory_order_relaxed);
-  const bool tell_leader = s.leading.load(std::memory_order_relaxed) != 0 &&
-                           (wants_turns || s.at_soft_barrier.load(std::memory_order_relaxed) != 0 ||
-                            s.next_deadline.load(std::memory_order_relaxed) <
-                                s.node_timer.load(std::memory_order_relaxed));
+  const bool notify_leader =
+      s.leading.load(std::memory_order_relaxed) != 0 &&
+      (wants_turns || s.at_soft_barrier.load(std::memory_order_relaxed) != 0 ||
+       s.next_deadline.load(std::memory_order_relaxed) <
+           s.node_timer.load(std::memory_order_relaxed));
   const std::uint16_t awaited = s.awaited;  // readable until the turn is unowned
   const bool may_admit = awaited == 0;
   s.holder.store(kHolderIdle, std::memory_order_seq_cst);
-  if (tell_leader) ring_doorbell(w);
+  if (notify_leader) ring_doorbell(w);
   // Dekker with admit_from_node: either this thread sees its entry, or it sees the unowned turn.
   if (!may_admit) {
     // The next entry is an ATTACH whose thread was not there: Dekker with reattach.
@@ -210,7 +211,7 @@ bool get_turn_or_leave(Layout& w, Slot me) noexcept {
   if (w.slots[value(me)].detached.load(std::memory_order_relaxed) != 0) return false;
   while (!has_turn(w, me) || w.scheduler.clock >= leader_clock_limit(w)) {
     if (has_preempt_request(w, me)) {
-      give_way(w, me);
+      yield_turn(w, me);
       if (w.slots[value(me)].detached.load(std::memory_order_relaxed) != 0) return false;
     } else if (is_past_preempt_request(w, me)) {
       fence_past_preempt_request(w);  // DMT-W1
@@ -306,14 +307,14 @@ void reattach(Layout& w, Slot me) noexcept {
   slot.detached.store(0, std::memory_order_relaxed);
 }
 
-void give_way(Layout& w, Slot me) noexcept {
+void yield_turn(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
   CRANE_ASSERT(has_preempt_request(w, me));     // DMT-W1
   CRANE_ASSERT(s.run_queue.head == value(me));  // DMT-T2
   const bool leaves = s.preempt_request_leaves != 0;
   if (!leaves) remember_site(s);
   w.slots[value(me)].preempted.fetch_add(1, std::memory_order_relaxed);
-  tick(w, me, kOperationGiveWay, leaves ? 1 : 0);
+  tick(w, me, kOperationYield, leaves ? 1 : 0);
   s.preempt_requests_obeyed.fetch_add(1, std::memory_order_release);
   if (leaves) {
     take_out(w, value(me));
@@ -323,7 +324,7 @@ void give_way(Layout& w, Slot me) noexcept {
   rotate_head(w);
   // No other thread can run: as at quiescence, waiting entries are admitted.
   if (s.run_queue.head == value(me)) s.grant_left = 0;
-  let_sliced_go(w, value(me));
+  prefer_sliced_thread(w, value(me));
   ring_doorbell(w);  // the node may raise the leader clock limit now
   select_next(w, me);
   if (serial(w)) await_turn(w, value(me), Until::kHasTurn);
@@ -364,7 +365,7 @@ bool take_unowned_turn(Layout& w) noexcept {
                                                     std::memory_order_seq_cst);
 }
 
-void give_up_turn(Layout& w) noexcept {
+void release_turn(Layout& w) noexcept {
   CRANE_ASSERT(has_turn(w, kNodeSlot));  // DMT-L1
   select_next(w, kNodeSlot);
 }

@@ -90,7 +90,7 @@ CRANE_TURN_UNCHECKED inline void get_turn(Layout& w, Slot me) noexcept {
 }
 // Obeys a preempt request: gives way.  REQUIRES has_preempt_request.  In serial mode it returns
 // with the turn.
-void give_way(Layout& w, Slot me) noexcept;
+void yield_turn(Layout& w, Slot me) noexcept;
 
 // Passes the turn for the last time, after the caller released its own slot.
 CRANE_PUTS_TURN void leave(Layout& w, Slot me) noexcept;
@@ -99,12 +99,12 @@ CRANE_PUTS_TURN void leave(Layout& w, Slot me) noexcept;
 
 // The node calls it after it has pushed entries.  If no thread has the turn, it admits entries,
 // hands the turn to the first runnable thread and returns true.  On a fenced replica the node keeps
-// the turn, also in give_up_turn(): it never sleeps among the threads that it must end.
+// the turn, also in release_turn(): it never sleeps among the threads that it must end.
 bool admit_from_node(Layout& w) noexcept;
 
-// Takes the unowned turn for the node, so that no thread continues until give_up_turn(); false: a
+// Takes the unowned turn for the node, so that no thread continues until release_turn(); false: a
 // thread has it.  For checkpoints (quiescence.h): no entry may be pushed in between.
 bool take_unowned_turn(Layout& w) noexcept;
-void give_up_turn(Layout& w) noexcept;
+void release_turn(Layout& w) noexcept;
 
 }  // namespace crane::dmt

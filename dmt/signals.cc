@@ -83,7 +83,7 @@ bool enqueue(Layout& w, std::uint16_t process, std::uint16_t slot, int signo,
   } else if (t.used + 1u < kQueuedSignalsMax) {
     i = ++t.used;
   } else {
-    queue_bound.say();
+    queue_bound.count_refusal();
     return false;
   }
   t.records[i] = {0, static_cast<std::uint8_t>(signo), 0, slot, process, info};

@@ -66,7 +66,7 @@ inline void forget_slice(Layout& w, std::uint16_t slot) noexcept {
   if (--w.scheduler.sliced_runnable == 0) w.scheduler.slice_grant = SliceGrant::kNone;
 }
 // Call it when the slot gives the turn away in a loop: it may wait for a sliced thread.
-inline void let_sliced_go(Layout& w, std::uint16_t slot) noexcept {
+inline void prefer_sliced_thread(Layout& w, std::uint16_t slot) noexcept {
   SchedulerState& s = w.scheduler;
   if (s.sliced_runnable > (w.slots[slot].sliced ? 1U : 0U)) s.slice_grant = SliceGrant::kFirst;
 }

@@ -17,7 +17,7 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
   SchedulerState& s = w.scheduler;
   const std::uint16_t slot = s.free_slots_head;
   if (slot == kNone) {
-    slots_bound.say();
+    slots_bound.count_refusal();
     return kNoSlot;
   }
   SlotRecord& r = w.slots[slot];

@@ -21,24 +21,25 @@ bool is_known_site(const SchedulerState& s, std::uint64_t instruction) noexcept 
 }
 
 // The number of detached threads that compute.
-std::uint32_t computing_away(const Layout& w) noexcept {
-  std::uint32_t away = 0;
+std::uint32_t computing_detached(const Layout& w) noexcept {
+  std::uint32_t detached_count = 0;
   for (std::uint32_t i = 1; i < w.scheduler.slots_used; ++i) {
     const SlotRecord& s = w.slots[i];
-    if (s.state == SlotState::kDetached && s.arrived.load(std::memory_order_relaxed) == 0) ++away;
+    if (s.state == SlotState::kDetached && s.arrived.load(std::memory_order_relaxed) == 0)
+      ++detached_count;
   }
-  return away;
+  return detached_count;
 }
 
 // Decides on the leader whether the thread may be detached.  It may if no other thread can see it
 // compute: it is the only thread of a process that shares no memory, or the group declares that its
 // programs do not race while they compute.  At most one thread per processor: more would gain
 // nothing and keep the node from the processors.
-bool may_leave(const Layout& w, Slot me) noexcept {
+bool may_detach(const Layout& w, Slot me) noexcept {
   const Configuration& c = w.header.configuration;
   if (c.stall_rule != StallRule::kComputations) return false;
   const auto processors = static_cast<std::uint32_t>(std::popcount(c.processors));
-  if (processors != 0 && computing_away(w) >= processors) return false;
+  if (processors != 0 && computing_detached(w) >= processors) return false;
   if ((c.detached_calls & kDetachAnyComputation) != 0) return true;
   const ProcessRecord& p = w.processes[w.slots[value(me)].process];
   return p.slots == 1 && !p.shares_memory;
@@ -130,17 +131,17 @@ bool probed(Layout& w, Slot me, const Sample& sample, ProbeMemory& memory) noexc
   if (!requested && !may_decide) return false;
   // A thread can be detached at any instruction; it continues to compute.  The node has waited long
   // enough.
-  const bool leaves = requested ? s.preempt_request_leaves != 0 : may_leave(w, me);
+  const bool leaves = requested ? s.preempt_request_leaves != 0 : may_detach(w, me);
   const bool spins = w.header.configuration.stall_rule == StallRule::kSpins;
   if (!leaves && !(spins && is_stalled(s, sample, memory, requested))) return false;
   if (!requested) hold_thread(w, me, memory, leaves);
   memory = ProbeMemory{};
   if (!has_preempt_request(w, me)) return false;  // released
-  give_way(w, me);
+  yield_turn(w, me);
   return true;
 }
 
-Glimpse glimpse(Layout& w) noexcept {
+TurnSnapshot glimpse(Layout& w) noexcept {
   const SchedulerState& s = w.scheduler;
   const std::uint32_t holder = s.holder.load(std::memory_order_acquire);
   if (holder == value(kNodeSlot) || holder >= kSlotsMax) return {kNone, 0, false, false, false};

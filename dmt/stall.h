@@ -82,14 +82,14 @@ bool probed(Layout& w, Slot me, const Sample& sample, ProbeMemory& memory) noexc
 
 // The turn holder, and whether the stall rule could help: another thread is runnable, or an entry
 // waits.  A snapshot that was true at some moment during the call; `slot` kNone: no thread has it.
-struct Glimpse {
+struct TurnSnapshot {
   std::uint16_t slot;
   std::uint64_t clock;
   bool in_operation;  // inside Crane: nothing to do, it will return
   bool helps;
   bool known;  // this slot was preempted before
 };
-Glimpse glimpse(Layout& w) noexcept;
+TurnSnapshot glimpse(Layout& w) noexcept;
 
 // True while a slot is held; then `body` is the request to propose.
 bool has_held_thread(const Layout& w, PreemptBody& body) noexcept;

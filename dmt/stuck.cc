@@ -15,7 +15,7 @@ namespace {
 // A watch on files may watch one of these.
 bool is_anything_from_outside(const Layout& w) noexcept {
   for (std::uint32_t i = 1; i <= w.scheduler.files_used; ++i) {
-    if (kind_of(w.files[i]).comes_from_outside(w.files[i])) return true;
+    if (kind_of(w.files[i]).has_external_input(w.files[i])) return true;
   }
   return false;
 }
@@ -40,20 +40,20 @@ bool may_be_woken(const Layout& w, std::uint16_t slot) noexcept {
   if (awaits_signal(w, s)) return true;
   const FileRecord* file = file_of_object(w, s.wait_object);
   if (file != nullptr && file->kind != FileKind::kEpoll) {
-    return kind_of(*file).comes_from_outside(*file);
+    return kind_of(*file).has_external_input(*file);
   }
   const bool watches = s.wait_object == 0 || file != nullptr;
   return watches && is_anything_from_outside(w);
 }
 
-void tell_thread(const Layout& w, std::uint16_t slot, TextLine& line) noexcept {
+void append_thread(const Layout& w, std::uint16_t slot, TextLine& line) noexcept {
   line << "thread " << w.slots[slot].thread_id << " of process "
        << w.processes[w.slots[slot].process].pid;
 }
 
 // Adds the file and its descriptor in the thread's process.
-void tell_file(const Layout& w, std::uint16_t process, const FileRecord& file,
-               TextLine& line) noexcept {
+void append_file(const Layout& w, std::uint16_t process, const FileRecord& file,
+                 TextLine& line) noexcept {
   line << " on " << kind_of(file).name;
   const auto number = static_cast<std::uint32_t>(&file - w.files);
   const std::uint32_t* row = w.descriptors + static_cast<std::size_t>(process) * kFdsMax;
@@ -66,7 +66,7 @@ void tell_file(const Layout& w, std::uint16_t process, const FileRecord& file,
 
 // Adds the last other thread that used the object, if its turn is still stored.  It usually holds a
 // mutex.
-void tell_last_other(const Layout& w, std::uint16_t slot, TextLine& line) noexcept {
+void append_last_other(const Layout& w, std::uint16_t slot, TextLine& line) noexcept {
   const std::uint64_t object = w.slots[slot].wait_object;
   const std::uint64_t clock = w.scheduler.clock;
   for (std::uint64_t back = 0; object != 0 && back < kTurnHistory && back < clock; ++back) {
@@ -75,7 +75,7 @@ void tell_last_other(const Layout& w, std::uint16_t slot, TextLine& line) noexce
     const char* name = operation_name(w, t.operation);
     if (!is_alive(w.slots[t.slot]) || name == nullptr) return;
     line << "; the last other thread there: ";
-    tell_thread(w, static_cast<std::uint16_t>(t.slot), line);
+    append_thread(w, static_cast<std::uint16_t>(t.slot), line);
     line << " in " << name;
     return;
   }
@@ -109,18 +109,18 @@ std::uint16_t next_waiting(const Layout& w, std::uint16_t slot) noexcept {
 void describe_wait(const Layout& w, std::uint16_t slot, std::span<char> text) noexcept {
   const SlotRecord& s = w.slots[slot];
   TextLine line(text);
-  tell_thread(w, slot, line);
+  append_thread(w, slot, line);
   const char* name = operation_name(w, s.wait_operation);
   line << " waits in " << (name != nullptr ? name : "an operation");
   if (const FileRecord* file = file_of_object(w, s.wait_object); file != nullptr) {
-    tell_file(w, s.process, *file, line);
+    append_file(w, s.process, *file, line);
   }
   if (s.wait_caller != 0) (line << ", called at ").hex(s.wait_caller);
   constexpr std::int64_t kMs = 1'000'000;
   const auto ms = static_cast<std::uint64_t>((w.scheduler.now_ns - s.wait_since_ns) / kMs);
   line << ", for " << ms << " ms of virtual time";
   if (is_stopped(w, s.process)) line << ", in a process that a signal stopped";
-  tell_last_other(w, slot, line);
+  append_last_other(w, slot, line);
 }
 
 }  // namespace crane::dmt

@@ -32,7 +32,7 @@ constinit Bound blocks_bound{kBlocksMost, "blocks of unread input",
 std::uint32_t room(const Layout& w, const ByteQueue& q, std::uint32_t most) noexcept {
   if (q.bytes >= most) return 0;
   if (fits(w, most - q.bytes, kBlocksMost)) return most - q.bytes;
-  blocks_bound.say();
+  blocks_bound.count_refusal();
   return 0;
 }
 
@@ -172,7 +172,7 @@ std::int64_t create_terminal(Layout& w, Slot me, std::uint32_t kernel_number) no
   std::uint16_t terminal = 1;
   while (terminal < kTerminalsMax && w.terminals[terminal].used) ++terminal;
   if (terminal == kTerminalsMax) {
-    terminals_bound.say();
+    terminals_bound.count_refusal();
     return -ENOSPC;
   }
   TerminalRecord& t = w.terminals[terminal];

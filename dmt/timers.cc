@@ -76,7 +76,7 @@ std::uint16_t create_timer(Layout& w, TimerKind kind, std::uint32_t owner) noexc
   if (kind == TimerKind::kProcess) return create_timer_of_process(w, owner);
   const std::uint16_t timer = w.scheduler.free_timer;
   if (timer == kNone) {
-    timers_bound.say();
+    timers_bound.count_refusal();
     return kNone;
   }
   TimerRecord& t = w.timers[timer];

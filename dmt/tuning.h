@@ -64,8 +64,8 @@ inline constexpr std::uint64_t kClassicWaitNs = 100'000;    // CRANE 4.2: W_time
 
 inline constexpr std::uint32_t kQuantumSerial = 1000;
 inline constexpr std::uint32_t kQuantumParallel = 16;
-// A quantum may be longer by up to 1/kQuantumPlay (rule 23).
-inline constexpr std::uint32_t kQuantumPlay = 32;
+// A quantum may be longer by up to 1/kQuantumJitter (rule 23).
+inline constexpr std::uint32_t kQuantumJitter = 32;
 
 // Output waits for at most this many hand-offs of the turn before the node is notified.
 inline constexpr std::uint32_t kHandOffsPerDoorbell = 16;

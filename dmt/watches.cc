@@ -27,7 +27,7 @@ std::uint32_t allocate_watch(Layout& w) noexcept {
     s.free_watch = w.watches[index].owner_next;
   } else {
     if (s.watches_used + 1 >= kWatchesMax) {
-      watches_bound.say();
+      watches_bound.count_refusal();
       return 0;
     }
     index = ++s.watches_used;
@@ -116,7 +116,7 @@ bool raise_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) no
   const Readiness rise = now & ~f.readiness;
   f.readiness = now;
   if (rise == 0 && !(edge && now != 0)) return false;
-  tell_owner(w, file, now, rise, edge);
+  signal_owner(w, file, now, rise, edge);
   bool woke = signal(w, f.object, kind_of(f).wakes_one ? 1 : kAll) > 0;
   // The end of the other side concerns all waiters, including those that share its bytes.
   const bool for_all = (rise & (kErr | kHup | kRdHup)) != 0;

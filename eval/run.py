@@ -116,7 +116,7 @@ def main():
     name = sys.argv.pop(1).replace("-", "_")
     module = load(name)
     if hasattr(module, "scenario"):
-        return h.tell(name, module.scenario, **module.OPTIONS)
+        return h.run_scenario(name, module.scenario, **module.OPTIONS)
     options = parse(module, name, sys.argv[1:])
     h.end_at_sigterm()
     with tempfile.TemporaryDirectory(prefix="crane-", dir="/var/tmp") as work:

@@ -60,8 +60,8 @@ void Replica::report_durable() {
   const ReplicaId leader = view_owner(promised_);
   if (!following() || leader == self()) return;
   if (last.view != promised_ && !mutant(Mutant::kDurableAnyView)) return;  // CORE-D2
-  if (last.index <= durable_.told) return;
-  durable_.told = last.index;
+  if (last.index <= durable_.reported) return;
+  durable_.reported = last.index;
   emit(SetCell{kDurableCell, {value(promised_), value(last.view), value(last.index)}});
   Message m = message(MessageType::kDurable);
   m.view = promised_;
@@ -70,9 +70,9 @@ void Replica::report_durable() {
   send(leader, m);
 }
 
-void Replica::on_durable(ReplicaId id, View told_in, Viewstamp last) {
+void Replica::on_durable(ReplicaId id, View reported_in, Viewstamp last) {
   if (phase_ != Phase::kLeading) return;
-  const bool own = told_in == promised_ && last.view == promised_;
+  const bool own = reported_in == promised_ && last.view == promised_;
   if (!own && !mutant(Mutant::kDurableAnyView)) return;  // CORE-D2
   Peer& p = peers_[value(id)];
   const Index index = std::min(last.index, end_.last.index);
@@ -188,7 +188,7 @@ void Replica::on(const StoreFailed& e) { fail(e.why); }
 void Replica::unrepair() {
   repaired_ = false;
   forget_configs(end_.last.index);
-  durable_.told = Index{0};
+  durable_.reported = Index{0};
   if (!mutant(Mutant::kDurableAnyView)) durable_.store.back_to(commit_);  // CORE-D3
 }
 

@@ -262,7 +262,7 @@ void Replica::on_refuse(const Message& m) {
     // A process that restarted in the view it knew: no other event reports the leader to its owner.
     if (repaired_ && view_owner(promised_) == hint) {
       note_elected();
-      tell_role(leader_);
+      report_role(leader_);
     }
     return;
   }

@@ -255,14 +255,14 @@ Result<Index> Replica::change_members(const MemberChange& change, Now now) {
 }
 
 // The leader keeps asking a member that it does not write to for its permission ...
-bool Replica::to_ask(ReplicaId id) const {
+bool Replica::must_send_join(ReplicaId id) const {
   const Peer& p = peers_[value(id)];
   return phase_ == Phase::kLeading && id != self() && p.up && p.state == PeerState::kIdle &&
          members().admits(id, members().incarnation(id));
 }
 
 // ... and reports to a replica that is not a member that it was removed: it may have missed that.
-bool Replica::to_tell(ReplicaId id) const {
+bool Replica::must_send_not_member(ReplicaId id) const {
   return role_ == Role::kLeader && id != self() && peers_[value(id)].up && !members().member(id) &&
          !changing() && votes() && membership_.transfer_to == kNoReplica;
 }
@@ -278,7 +278,8 @@ void Replica::tick_members() {
   }
   if (changing()) return;
   if (!votes()) {
-    if (membership_.leaves_at_ns == 0) membership_.leaves_at_ns = now_.now_ns + config_.let_in_ns;
+    if (membership_.leaves_at_ns == 0)
+      membership_.leaves_at_ns = now_.now_ns + config_.removed_leader_ns;
     if (now_.now_ns < membership_.leaves_at_ns) return;
     const ReplicaId to = successor();
     return to == kNoReplica ? leave() : begin_transfer(to);
@@ -286,7 +287,7 @@ void Replica::tick_members() {
   membership_.leaves_at_ns = 0;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     Peer& p = peers_[i];
-    if (to_tell(ReplicaId{i}) && now_.now_ns >= p.retry_at_ns) {
+    if (must_send_not_member(ReplicaId{i}) && now_.now_ns >= p.retry_at_ns) {
       p.retry_at_ns = now_.now_ns + (config_.retry_ns << p.retry_power);
       p.retry_power = std::min(p.retry_power + 1, kRetryPowerMax);
       send(ReplicaId{i}, message(MessageType::kNotMember));

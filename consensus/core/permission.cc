@@ -18,7 +18,7 @@ void Replica::on_request(const Message& m) {
     if (leads && m.view > promised_) {
       // The candidate had a majority against us: check whether our own majority still listens.
       for (std::uint8_t i = 0; i < config_.replicas; ++i) {
-        peers_[i].told = Index{0};
+        peers_[i].sent_commit = Index{0};
         if (ReplicaId{i} != self()) flush_commit(ReplicaId{i});
       }
     }
@@ -46,7 +46,7 @@ void Replica::promise(View view) {
   note_view(view);
   stop_fetch();
   unrepair();
-  heard_commit_ = truncation_.held_known = Index{0};
+  received_commit_ = truncation_.held_known = Index{0};
   move(permission_.grant, GrantState::kNone);
   publish_promise();
   store_promise();
@@ -91,11 +91,11 @@ void Replica::on(const Permitted& e) {
   if (e.ok) permission_.writer = e.peer;
   const bool asked = permission_.grant == GrantState::kPending;
   if (asked && permission_.grant_to == e.peer && permission_.grant_view == promised_) {
-    move(permission_.grant, e.ok ? GrantState::kGiven : GrantState::kNone);
+    move(permission_.grant, e.ok ? GrantState::kKeyReceived : GrantState::kNone);
     if (e.ok) answer_grant(e.key);
     // A process that restarted in the view it knew, with a log that needs no repair: no other event
     // reports the leader to its owner.
-    if (e.ok && repaired_ && owner_leader_ != leader_ && leader_ == e.peer) tell_role(leader_);
+    if (e.ok && repaired_ && owner_leader_ != leader_ && leader_ == e.peer) report_role(leader_);
     return;
   }
   settle_grant();  // a newer promise came meanwhile: fence this writer too

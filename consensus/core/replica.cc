@@ -435,7 +435,7 @@ void Replica::scan() {
     if (h.type == kConfig) note_config(h, ring_.payload(h));
     if (h.type == kTruncation && mutant(Mutant::kDropUncommitted))
       on_truncation_point(ring_.payload(h));
-    if (View{h.view} == promised_) heard_commit_ = std::max(heard_commit_, Index{h.commit});
+    if (View{h.view} == promised_) received_commit_ = std::max(received_commit_, Index{h.commit});
   }
   end_ = at;
   high_pos_ = std::max(high_pos_, end_.pos);
@@ -454,11 +454,11 @@ void Replica::scan() {
     membership_.needs_checkpoint = false;
     if (following() && permission_.writer != kNoReplica) {
       note_elected();
-      tell_role(leader_);
+      report_role(leader_);
     }
   }
-  heard_commit_ = std::max(heard_commit_, ring_.commit_cell(promised_));
-  learn_commit(heard_commit_);
+  received_commit_ = std::max(received_commit_, ring_.commit_cell(promised_));
+  learn_commit(received_commit_);
 }
 
 void Replica::learn_commit(Index index) {
@@ -512,10 +512,10 @@ void Replica::set_role(Role role, ReplicaId leader) {
     candidacy_.leave();
     reign_->count_held = true;
   }
-  tell_role(leader);
+  report_role(leader);
 }
 
-void Replica::tell_role(ReplicaId leader) {
+void Replica::report_role(ReplicaId leader) {
   owner_leader_ = leader;
   emit(RoleChange{role_, promised_, leader});
 }
@@ -567,7 +567,7 @@ void Replica::plan_deadline() {
     if (seeking_.prevote_view != View{0}) at = std::min(at, seeking_.deadline_ns);
     const bool timed = fetch_.state == FetchState::kWanting || fetch_.state == FetchState::kAsking;
     if (timed) at = std::min(at, fetch_.retry_at_ns);
-    if (held_to_tell()) at = std::min(at, std::max(truncation_.held_at_ns, now_.now_ns + 1));
+    if (must_report_held()) at = std::min(at, std::max(truncation_.held_at_ns, now_.now_ns + 1));
     // C6: since the last Tick, not since this event: frequent events would put it off for ever, and
     // a replica that is fit again plans its campaign only in a Tick.
     const std::uint64_t since_ns = mutant(Mutant::kLateTick) ? now_.now_ns : ticked_ns_;
@@ -579,7 +579,8 @@ void Replica::plan_deadline() {
       const Peer& p = peers_[i];
       if (ReplicaId{i} == self() || !p.up) continue;
       const bool behind = p.state == PeerState::kBehind;
-      if (behind || to_ask(ReplicaId{i}) || to_tell(ReplicaId{i})) at = std::min(at, p.retry_at_ns);
+      if (behind || must_send_join(ReplicaId{i}) || must_send_not_member(ReplicaId{i}))
+        at = std::min(at, p.retry_at_ns);
       if (p.throttled) at = std::min(at, now_.now_ns + config_.period_active_ns);
       at = std::min(at, durable_read_due(p));
     }

@@ -190,8 +190,8 @@ class Replica {
     bool throttled = false;  // waits until the follower has copied out
     bool status_outstanding = false;
     bool commit_outstanding = false;
-    Index told{};     // highest commit index sent to it
-    Index durable{};  // disk mode: durable index that it reported in this view
+    Index sent_commit{};  // highest commit index sent to it
+    Index durable{};      // disk mode: durable index that it reported in this view
     std::uint64_t durable_read_ns = 0;
     std::uint64_t written_ns = 0;  // when a write to it last completed, or the first one began
     Index held{};                  // newest checkpoint that it reported, under this incarnation
@@ -264,7 +264,7 @@ class Replica {
   void note_traffic(std::uint64_t entries);
   bool active() const noexcept { return now_.now_ns < traffic_.active_until_ns; }
   void set_role(Role role, ReplicaId leader);
-  void tell_role(ReplicaId leader);
+  void report_role(ReplicaId leader);
   void fail(const char* why);
   void send(ReplicaId to, Message message);
   Message message(MessageType type) const;
@@ -292,7 +292,7 @@ class Replica {
   Cursor consumed() const;
   void pump_store();
   void report_durable();
-  void on_durable(ReplicaId id, View told_in, Viewstamp last);
+  void on_durable(ReplicaId id, View reported_in, Viewstamp last);
   void read_durable(ReplicaId id);
   std::uint64_t durable_read_due(const Peer& p) const;
   void on_read_durable(ReplicaId id, const Completion& e);
@@ -328,7 +328,7 @@ class Replica {
   void on_holds(const Message& m);
   void note_held(const Message& m);
   void report_held();
-  bool held_to_tell() const;
+  bool must_report_held() const;
   // Makes a leader count again which entries are covered.
   void recount_held() {
     if (reign_.entered()) reign_->count_held = true;
@@ -408,7 +408,7 @@ class Replica {
   void flush_commit(ReplicaId id);
   void write_commit(ReplicaId id);
   void send_progress(ReplicaId id);
-  void tell_progress(ReplicaId id);
+  void resend_progress(ReplicaId id);
   void read_status(ReplicaId id);
   void on_status(ReplicaId id, const Completion& e);
   void lose_peer(ReplicaId id);
@@ -441,8 +441,8 @@ class Replica {
   void finish_transfer();
   void leave();
   void tick_members();
-  bool to_ask(ReplicaId id) const;
-  bool to_tell(ReplicaId id) const;
+  bool must_send_join(ReplicaId id) const;
+  bool must_send_not_member(ReplicaId id) const;
   bool following() const noexcept { return role_ == Role::kFollower || role_ == Role::kLearner; }
   bool mutant(Mutant m) const noexcept { return config_.test_only_mutant == m; }
   ReplicaId self() const noexcept { return config_.self; }
@@ -468,8 +468,8 @@ class Replica {
   std::optional<Cursor> keep_;  // the log after it is not consumed (CORE-C7)
   // Highest position the ring ever held; the ring holds at most a ring's length before it.
   std::uint64_t high_pos_ = 0;
-  bool repaired_ = false;  // the log holds an entry of the promised view
-  Index heard_commit_{};   // highest commit index of the promised view
+  bool repaired_ = false;    // the log holds an entry of the promised view
+  Index received_commit_{};  // highest commit index of the promised view
   Entrance entrance_;
   Traffic traffic_;
 

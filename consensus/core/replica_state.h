@@ -65,7 +65,7 @@ struct Traffic {
 // This replica's store (disk mode), and its cost.
 struct Durable {
   StoreCursor store;
-  Index told{};                            // index last reported to the leader
+  Index reported{};                        // index last reported to the leader
   Index giving_commit{}, stored_commit{};  // commit index being given to the store, and stored
   View promise_stored{};                   // in memory mode always equal to the promise
   std::uint64_t promise_asked_ns = 0;

@@ -451,7 +451,8 @@ struct Config {
   std::uint64_t slot_ns = 3'000'000;          // election: head start of a smaller id
   std::uint64_t lag_most_ns = 50'000'000;     // head start of others while this server lags
   std::uint64_t ask_timeout_ns = 40'000'000;  // an unanswered pre-vote or request
-  std::uint64_t let_in_ns = 0;  // how long a removed leader keeps leading before it hands over
+  std::uint64_t removed_leader_ns =
+      0;  // how long a removed leader keeps leading before it hands over
   std::uint64_t retry_ns = 20'000'000;  // leader: time before it asks a lost follower again
   std::uint64_t progress_timeout_ns = 1'000'000'000;  // leader: work outstanding, no majority
   bool campaign_at_once = false;                      // replica 0 of a new group does not wait

@@ -37,7 +37,7 @@ void Replica::tick_leader() {
       if (now >= probe_due(p)) write_commit(id);
     } else if (p.state == PeerState::kBehind && p.up && now >= p.retry_at_ns) {
       send_behind(id);
-    } else if (to_ask(id) && now >= p.retry_at_ns) {
+    } else if (must_send_join(id) && now >= p.retry_at_ns) {
       Message m = message(MessageType::kRequest);
       m.view = promised_;
       send(id, m);
@@ -158,7 +158,7 @@ void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   p.first = (p.first + 1) % kWindowMax;
   --p.count;
   CRANE_ASSERT(p.acked_pos <= p.sent.pos);  // CORE-C2
-  tell_progress(id);
+  resend_progress(id);
   if (p.acked_index > commit_.last.index) count_commit();
   if (membership_.transfer_to != kNoReplica) {
     finish_transfer();
@@ -207,8 +207,9 @@ void Replica::advance_commit(Index index) {
 // If no later entry carries the commit index, one small write to the commit cell does (C3).
 void Replica::flush_commit(ReplicaId id) {
   Peer& p = peers_[value(id)];
-  if (p.state != PeerState::kStreaming || p.commit_outstanding || p.told >= commit_.last.index ||
-      p.sent.pos < reign_->start_end_pos || mutant(Mutant::kSilentCommit)) {
+  if (p.state != PeerState::kStreaming || p.commit_outstanding ||
+      p.sent_commit >= commit_.last.index || p.sent.pos < reign_->start_end_pos ||
+      mutant(Mutant::kSilentCommit)) {
     return;
   }
   write_commit(id);
@@ -218,7 +219,7 @@ void Replica::flush_commit(ReplicaId id) {
 void Replica::write_commit(ReplicaId id) {
   Peer& p = peers_[value(id)];
   ring_.set_commit_cell(promised_, commit_.last.index);
-  p.told = commit_.last.index;
+  p.sent_commit = commit_.last.index;
   p.commit_outstanding = true;
   p.connected = true;
   emit(WriteLog{id, p.key, ring_.commit_cell_offset(), kCommitCellBytes,
@@ -237,7 +238,7 @@ void Replica::send_progress(ReplicaId id) {
 // A follower that gets a long history scans everything after its commit index again with every
 // write, until it holds this START; and if this leader is lost earlier, the next one begins
 // there.
-void Replica::tell_progress(ReplicaId id) {
+void Replica::resend_progress(ReplicaId id) {
   const Peer& p = peers_[value(id)];
   if (p.acked_pos >= reign_->start_end_pos) return;
   if (p.acked_pos - p.progress_pos >= ring_.ring_bytes() / kProgressDivisor) send_progress(id);

@@ -307,11 +307,11 @@ void Replica::start_stream(ReplicaId id, Cursor from) {
   p.acked_pos = from.pos;
   p.acked_index = from.last.index;
   p.first = p.count = 0;
-  p.told = Index{0};
+  p.sent_commit = Index{0};
   p.progress_pos = p.grant.commit_pos;
   pump(id);
   if (p.throttled && p.sent.pos < reign_->start_end_pos) send_progress(id);
-  tell_progress(id);
+  resend_progress(id);
   count_commit();
 }
 

@@ -86,13 +86,13 @@ constexpr bool may_follow(FenceState from, FenceState to) noexcept {
 
 // The state of the request from the promised view's owner.
 enum class GrantState : std::uint8_t {
-  kNone,     // no replica asked in the promised view, or this replica is its owner
-  kPending,  // requested: fence, scan, permit are under way
-  kGiven,    // answered with a key
+  kNone,         // no replica asked in the promised view, or this replica is its owner
+  kPending,      // requested: fence, scan, permit are under way
+  kKeyReceived,  // answered with a key
 };
 
 constexpr bool may_follow(GrantState from, GrantState to) noexcept {
-  return from != to && !(from == GrantState::kNone && to == GrantState::kGiven);
+  return from != to && !(from == GrantState::kNone && to == GrantState::kKeyReceived);
 }
 
 // How often each move was taken, summed over all machines of this kind.

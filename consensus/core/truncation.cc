@@ -48,13 +48,13 @@ void Replica::on(const Checkpointed& e) {
     truncation_.covered = std::max(truncation_.covered, std::min(truncation_.held, committed()));
 }
 
-bool Replica::held_to_tell() const {
+bool Replica::must_report_held() const {
   return truncation_.held > truncation_.held_known && leader_ != kNoReplica;
 }
 
 // Repeated until the leader confirms.
 void Replica::report_held() {
-  if (!held_to_tell() || now_.now_ns < truncation_.held_at_ns) return;
+  if (!must_report_held() || now_.now_ns < truncation_.held_at_ns) return;
   truncation_.held_at_ns = now_.now_ns + config_.ask_timeout_ns;
   Message m = message(MessageType::kHolds);
   m.view = promised_;

@@ -29,11 +29,11 @@ class BellClock {
   // Something was written, committed or handed to the application since the last bell.
   void moved() noexcept { moved_ = true; }
 
-  // All followers know the commit index `told`; a leader would send them `committed`.
-  void look(Index told, Index committed, std::uint64_t now_ns) noexcept {
-    if (told >= committed) {
+  // All followers know the commit index `known`; a leader would send them `committed`.
+  void look(Index known, Index committed, std::uint64_t now_ns) noexcept {
+    if (known >= committed) {
       since_ns_ = 0;
-    } else if (since_ns_ == 0 || told >= awaited_) {  // followers got the last one
+    } else if (since_ns_ == 0 || known >= awaited_) {  // followers got the last one
       since_ns_ = now_ns;
       awaited_ = committed;
     }

@@ -285,13 +285,13 @@ bool Driver::take_stored() {
 // event committed are handed out before the next event is processed: clients wait for them.
 void Driver::pump() {
   if (pumping_) return;
-  const auto tell_news = [this] {
-    if (replaying() || has_callbacks()) tell();
+  const auto report_changes = [this] {
+    if (replaying() || has_callbacks()) run_callbacks();
   };
   do {
-    tell_news();
+    report_changes();
   } while (take_events());
-  tell_news();
+  report_changes();
 }
 
 // If `e` is a heartbeat that did not move: the observed state of the leader's process.
@@ -336,7 +336,7 @@ void Driver::on_fabric_event(const FabricEvent& e) {
 
 // --- callbacks ----------------------------------------------------------------------------------
 
-void Driver::tell() {
+void Driver::run_callbacks() {
   pumping_ = true;
   deliver();
   while (!roles_.empty() && !replaying()) {  // LOG-K3

@@ -86,7 +86,7 @@ class Driver final : public Consensus {
   void take_own_events();
   void pump();
   bool has_callbacks() const noexcept;
-  void tell();
+  void run_callbacks();
   void deliver();
   void populate_ahead();
   bool back(std::uint64_t pos, std::uint64_t bytes) noexcept;

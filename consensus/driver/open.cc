@@ -42,7 +42,7 @@ core::Config config_for(const Options& o) {
   c.ring_bytes = o.ring_bytes;
   c.analysis = o.analysis;
   c.keeps_log = o.keeps_log && o.durability == Durability::kMemory;
-  c.let_in_ns = o.let_in_ns;
+  c.removed_leader_ns = o.removed_leader_ns;
   c.payload_bytes_max =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(c.payload_bytes_max, o.ring_bytes / 16));
   return c;
@@ -164,8 +164,8 @@ Result<std::unique_ptr<Driver>> open_driver(Options o, std::unique_ptr<Fabric> f
     return opened;
   }
   core::Start start = start_of(o, *fabric, config);
-  const bool stands = !o.acceptor_only || start.kind != core::StartKind::kSurvived;
-  start.checkpoint = stands ? place : nullptr;
+  const bool has_server = !o.acceptor_only || start.kind != core::StartKind::kSurvived;
+  start.checkpoint = has_server ? place : nullptr;
   if (const Outcome marked = mark_member(o); !marked) return marked.error();
   auto driver = std::make_unique<Driver>(std::move(o), config, std::move(fabric), start);
   if (driver->checkpoint_too_old()) {

@@ -24,7 +24,7 @@ std::string directory_of(const Options& o) {
   return o.store_directory + "/r" + std::to_string(value(o.self));
 }
 
-Error say(const Options& o, const Error& error) {
+Error log_store_error(const Options& o, const Error& error) {
   Message() << "the store cannot be used: r" << static_cast<unsigned>(value(o.self)) << ": "
             << directory_of(o).c_str() << ": " << error.what << (error.detail != 0 ? ": " : "")
             << (error.detail != 0 ? std::strerror(error.detail) : "");
@@ -39,7 +39,7 @@ Result<store::Recovered> forgotten() {
 }
 
 // If all replicas of a group have become learners, it cannot elect a leader.
-void say_how_to_begin_anew(const Options& o, bool survived) {
+void log_how_to_form_new_group(const Options& o, bool survived) {
   Message() << "if all replicas recover like this, none can lead: to begin a new group, stop them "
                "and start each with --force-new-group"
             << (survived ? ", or remove the memory that outlived the store, on all hosts: " : "")
@@ -78,7 +78,7 @@ Result<store::Recovered> recover(const Options& o, const core::Config& config, F
     Message() << "the store is not whole: r" << static_cast<unsigned>(value(o.self)) << ": "
               << directory_of(o).c_str() << ": " << r.why.c_str()
               << "; Crane sets it aside, and this replica recovers as a learner";
-    say_how_to_begin_anew(o, fabric.survived());
+    log_how_to_form_new_group(o, fabric.survived());
     r.incarnation = new_incarnation(config.incarnation);
     fabric.clear_log();
     for (std::uint8_t i = 0; i < kCellsMax; ++i) fabric.set_cell(i, {});
@@ -132,9 +132,9 @@ Result<int> both(int fabric, int store) {
 }  // namespace
 
 std::uint32_t new_incarnation(std::uint32_t first) noexcept {
-  std::uint32_t word = 0;
-  CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
-  return std::max(word, first + 1);
+  std::uint32_t random_bits = 0;
+  CRANE_ASSERT(::getrandom(&random_bits, sizeof random_bits, 0) == sizeof random_bits);
+  return std::max(random_bits, first + 1);
 }
 
 Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
@@ -146,19 +146,20 @@ Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
   // On one host all stores may be on one disk.
   if (o.fabric == FabricKind::kShm) bdb.spare_bytes *= o.replicas;
   auto opened = store::BdbStore::open(bdb);
-  if (!opened) return say(o, opened.error());
+  if (!opened) return log_store_error(o, opened.error());
   store::Store& store = *opened.value();
   const Outcome placed = place_restored(o, marks, store, *fabric, checkpoint);
-  if (!placed) return placed.error().text.empty() ? say(o, placed.error()) : placed.error();
+  if (!placed)
+    return placed.error().text.empty() ? log_store_error(o, placed.error()) : placed.error();
   auto recovered = recover(o, config, *fabric, store, marks.was_member, checkpoint);
-  if (!recovered) return say(o, recovered.error());
+  if (!recovered) return log_store_error(o, recovered.error());
   store::Recovered& r = recovered.value();
-  const bool stands = !o.acceptor_only || r.start.kind != core::StartKind::kSurvived;
-  r.start.checkpoint = stands ? checkpoint : nullptr;
+  const bool has_server = !o.acceptor_only || r.start.kind != core::StartKind::kSurvived;
+  r.start.checkpoint = has_server ? checkpoint : nullptr;
   config.durability = core::Durability::kDisk;
   config.ask_timeout_ns = kAskTimeoutNs;
   config.incarnation = r.incarnation;
-  const Index place = !stands                 ? r.replay_to
+  const Index place = !has_server             ? r.replay_to
                       : checkpoint == nullptr ? Index{}
                                               : checkpoint->at.last.index;
   config.campaign_at_once =
@@ -166,7 +167,7 @@ Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
   o.bell_spacing_ns = 0;  // each batch waits for a follower's disk
   auto side =
       StoreSide::start(std::move(opened).value(), bdb.directory, o.self, place, r.replay_to);
-  if (!side) return say(o, side.error());
+  if (!side) return log_store_error(o, side.error());
   const auto fd = both(fabric->event_fd(), side.value()->event_fd());
   if (!fd) return fd.error();
   return std::make_unique<Driver>(std::move(o), config, std::move(fabric), r.start,

@@ -89,7 +89,7 @@ std::optional<core::Event> StoreSide::event_of(StoreResult& r) {
     return std::nullopt;
   }
   if (r.job.kind == StoreJob::Kind::kRoom) {
-    saw(r.room);
+    note_room(r.room);
     return std::nullopt;
   }
   // If the entries were dropped already, only the peer is affected.
@@ -125,7 +125,7 @@ std::optional<core::Event> StoreSide::event_of(StoreResult& r) {
   return std::nullopt;
 }
 
-void StoreSide::saw(const store::Room& room) {
+void StoreSide::note_room(const store::Room& room) {
   const auto mib = [](std::uint64_t bytes) { return std::to_string((bytes >> 20) + 1) + " MiB"; };
   const bool was_full = !no_room_.empty();
   no_room_.clear();

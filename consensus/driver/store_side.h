@@ -62,7 +62,7 @@ class StoreSide {
   void ask();
   core::Event failed(const Error& error);
   void copied(const Error& error);
-  void saw(const store::Room& room);
+  void note_room(const store::Room& room);
   std::optional<core::Event> event_of(StoreResult& r);
 
   std::unique_ptr<StoreThread> thread_;

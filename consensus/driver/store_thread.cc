@@ -92,7 +92,7 @@ bool StoreThread::has_room(StoreJob::Kind kind, std::size_t bytes) {
     StoreResult change;
     change.job.kind = Kind::kRoom;
     change.room = seen;
-    tell(std::move(change));
+    post_result(std::move(change));
   }
   return seen.enough;
 }
@@ -142,7 +142,7 @@ bool StoreThread::stopping() {
   return stop_;
 }
 
-void StoreThread::tell(StoreResult result) {
+void StoreThread::post_result(StoreResult result) {
   const std::lock_guard<std::mutex> lock(mutex_);
   results_.push_back(std::move(result));
   ::eventfd_write(event_fd_, 1);
@@ -168,13 +168,13 @@ void StoreThread::run() {
     }
     const bool read = only_reads(result.job.kind);
     failed = result.error.code != Code::kOk && !(begins && read);
-    tell(std::move(result));
+    post_result(std::move(result));
     if (failed || read) continue;
     if (const Outcome o = store_->tidy(); !o) {
       StoreResult untidy;
       untidy.error = o.error();
       failed = true;
-      tell(std::move(untidy));
+      post_result(std::move(untidy));
     }
   }
   while (!stopping()) {  // STORE-T5: later jobs are never done

@@ -76,7 +76,7 @@ class StoreThread {
   bool wait(std::size_t seen, bool worked);               // store thread
   bool stopping();                                        // store thread
   void carry_out(StoreResult& result);                    // store thread
-  void tell(StoreResult result);                          // store thread
+  void post_result(StoreResult result);                   // store thread
 
   std::unique_ptr<store::Store> store_;
   const int event_fd_;

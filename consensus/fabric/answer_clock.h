@@ -31,14 +31,14 @@ class AnswerClock {
 
   // Everything up to `sequence` is answered.
   void answered(std::uint64_t sequence, std::uint64_t now_ns) noexcept {
-    heard_ = std::max(heard_, sequence);
-    if (timed_ != 0 && heard_ >= timed_) {
+    answered_ = std::max(answered_, sequence);
+    if (timed_ != 0 && answered_ >= timed_) {
       if (now_ns > timed_at_ns_) note(now_ns - timed_at_ns_);
       timed_ = 0;
     }
     power_ = 0;
-    due_ns_ = heard_ >= sent_ ? kNever : now_ns + pause_ns();
-    unstamped_ = unstamped_ && heard_ < sent_;
+    due_ns_ = answered_ >= sent_ ? kNever : now_ns + pause_ns();
+    unstamped_ = unstamped_ && answered_ < sent_;
   }
 
   // Call it before every sleep.  Whatever was sent since the last call counts as sent at `now_ns`.
@@ -77,7 +77,7 @@ class AnswerClock {
   }
 
   std::uint64_t sent_ = 0;
-  std::uint64_t heard_ = 0;
+  std::uint64_t answered_ = 0;
   std::uint64_t due_ns_ = kNever;
   std::uint64_t timed_ = 0;  // sequence whose answer is being timed; 0: none
   std::uint64_t timed_at_ns_ = 0;

@@ -39,7 +39,7 @@ class LinkQuiet {
 
   // Something came from the peer.  Probes and their replies are not `by_habit`: they show how long
   // the peer may be silent, but two peers must not cause each other's probes.
-  void heard(std::uint64_t now_ns, bool by_habit = true) noexcept {
+  void on_receive(std::uint64_t now_ns, bool by_habit = true) noexcept {
     if (habit_ns_ != 0) note_gap(std::min(now_ns - habit_ns_, kAskMaxNs), by_habit);
     if (by_habit || habit_ns_ == 0) habit_ns_ = now_ns;
     from_ns_ = now_ns;

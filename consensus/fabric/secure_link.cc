@@ -332,7 +332,7 @@ void SecureLink::fail_handshake() noexcept {
   } else if (ended_) {
     fail(Failure::kUnreachable);
   } else {
-    fail(Failure::kStranger);
+    fail(Failure::kNotMember);
   }
 }
 
@@ -345,7 +345,7 @@ SecureLink::State SecureLink::progress() noexcept {
   if (done == 1) {
     // LINK-S1, LINK-S2: the pre-shared key was used; there is no other way in.
     if (SSL_session_reused(ssl_) != 1 || SSL_version(ssl_) != TLS1_3_VERSION) {
-      fail(Failure::kStranger);
+      fail(Failure::kNotMember);
     } else {
       state_ = State::kOpen;
     }

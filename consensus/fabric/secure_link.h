@@ -97,7 +97,7 @@ class SecureLink {
     kNone,
     kUnreachable,  // no process listens at the address, or the network is cut
     kSecret,       // the other side holds another secret, or none
-    kStranger,     // the other side is not a replica of this group
+    kNotMember,    // the other side is not a replica of this group
     kClosed,       // an open link ended
   };
 

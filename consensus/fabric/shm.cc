@@ -148,14 +148,14 @@ void ShmFabric::read(ReplicaId id, std::uint64_t offset, std::uint64_t n, Token 
     complete(id, token, false);
     return;
   }
-  const bool mine = p.writer && p.writer->live();
-  const std::uint64_t drained = mine ? p.writer->drained() : 0;
+  const bool is_own = p.writer && p.writer->live();
+  const std::uint64_t drained = is_own ? p.writer->drained() : 0;
   std::vector<std::byte> data(n);
   if (!p.log.read(offset, data)) {
     complete(id, token, false);
     return;
   }
-  if (mine) p.writer->overlay(drained, offset, data);  // FABRIC-F12
+  if (is_own) p.writer->overlay(drained, offset, data);  // FABRIC-F12
   read_data_.push_back(std::move(data));
   waiting_.push_back({FabricEvent::Kind::kCompletion, id, true, token, read_data_.back()});
 }

@@ -82,7 +82,7 @@ TcpFabric::Op& TcpFabric::add_op(Peer& p, Token token, Op::Kind kind, bool ok) n
   op.sequence = ++p.sequence;
   op.state = ok ? Op::State::kPending : Op::State::kFailed;
   if (!ok) ops_ready_ = true;
-  if (ok && kind == Op::Kind::kLog && p.log_pending++ == 0) p.log_heard_ns = now_ns_;
+  if (ok && kind == Op::Kind::kLog && p.log_pending++ == 0) p.last_log_progress_ns = now_ns_;
   return op;
 }
 
@@ -212,7 +212,7 @@ bool TcpFabric::on_frame(Peer& p, ReplicaId id, Plane plane, const Frame& frame)
       on_ack(p, frame.head);
       return true;
     case FrameKind::kRequest:
-      tell({FabricEvent::Kind::kRequest, id, true, {}, {}}, frame.body);
+      report_event({FabricEvent::Kind::kRequest, id, true, {}, {}}, frame.body);
       return true;
     case FrameKind::kReadCell: {
       const CellValue v = own_cell(frame.head.flag);
@@ -258,8 +258,8 @@ void TcpFabric::put_ack(Peer& p) noexcept {
 }
 
 void TcpFabric::on_ack(Peer& p, const FrameHead& head) noexcept {
-  p.log_heard_ns = now_ns_;
-  heard_answer(p, Plane::kLog, head.sequence);
+  p.last_log_progress_ns = now_ns_;
+  on_answer(p, Plane::kLog, head.sequence);
   for (Op& op : p.ops) {
     if (p.log_pending == 0 || op.sequence > head.sequence) break;
     if (op.kind != Op::Kind::kLog || op.state != Op::State::kPending) continue;
@@ -277,7 +277,7 @@ TcpFabric::Op* TcpFabric::pending_op(Peer& p, std::uint64_t sequence, Op::Kind k
 }
 
 void TcpFabric::on_cell(Peer& p, const Frame& frame) noexcept {
-  heard_answer(p, Plane::kBackground, frame.head.sequence);
+  on_answer(p, Plane::kBackground, frame.head.sequence);
   Op* const op = pending_op(p, frame.head.sequence, Op::Kind::kCell);
   if (op == nullptr) return;
   op->cell = body_of<CellValue>(frame);
@@ -297,7 +297,7 @@ bool TcpFabric::on_read(Peer& p, const Frame& frame) noexcept {
 }
 
 bool TcpFabric::on_part(Peer& p, const Frame& frame) noexcept {
-  heard_answer(p, Plane::kBackground, frame.head.sequence);
+  on_answer(p, Plane::kBackground, frame.head.sequence);
   Op* const op = pending_op(p, frame.head.sequence, Op::Kind::kRead);
   if (op == nullptr) return true;
   if (frame.body.size() > op->size - op->data.size()) return false;
@@ -331,7 +331,7 @@ void TcpFabric::expect_answer(Peer& p, Plane plane, std::uint64_t sequence) noex
   p.clocks[static_cast<std::size_t>(plane)].sent(sequence);
 }
 
-void TcpFabric::heard_answer(Peer& p, Plane plane, std::uint64_t sequence) noexcept {
+void TcpFabric::on_answer(Peer& p, Plane plane, std::uint64_t sequence) noexcept {
   p.clocks[static_cast<std::size_t>(plane)].answered(sequence, now_ns_);
 }
 
@@ -339,7 +339,7 @@ void TcpFabric::on_ping(Peer& p, Plane plane, const FrameHead& head) noexcept {
   if (head.flag == tcp::kProbe) {
     put(p, plane, head_of(FrameKind::kPing, head.sequence, tcp::kProbed));
   } else if (head.flag == tcp::kProbed) {
-    heard_answer(p, plane, head.sequence);
+    on_answer(p, plane, head.sequence);
   }
 }
 
@@ -376,7 +376,7 @@ void TcpFabric::probe_late_answers() noexcept {
 
 // --- events -------------------------------------------------------------------------------------
 
-void TcpFabric::tell(const FabricEvent& event, std::span<const std::byte> data) noexcept {
+void TcpFabric::report_event(const FabricEvent& event, std::span<const std::byte> data) noexcept {
   Waiting w{event, arena_.size(), data.size(), data.data() != nullptr};
   arena_.insert(arena_.end(), data.begin(), data.end());
   waiting_.push_back(w);
@@ -393,13 +393,13 @@ void TcpFabric::collect_ops() noexcept {
       const bool ok = op.state == Op::State::kOk;
       FabricEvent e{FabricEvent::Kind::kCompletion, ReplicaId{i}, ok, op.token, {}};
       if (ok && op.kind == Op::Kind::kCell) {
-        tell(e, bytes_of(op.cell));
+        report_event(e, bytes_of(op.cell));
       } else if (ok && op.kind == Op::Kind::kRead && !op.data.empty()) {
         e.data = op.data;
         read_data_.push_back(std::move(op.data));  // the bytes do not move
-        tell(e);
+        report_event(e);
       } else {
-        tell(e);
+        report_event(e);
       }
       ops.pop_front();
     }

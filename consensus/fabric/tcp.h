@@ -168,14 +168,14 @@ class TcpFabric final : public TmpfsFabric {
     std::uint64_t session = 0;
     std::uint64_t incarnation = 0;  // of the peer's process on the greeted connections
     bool up = false;
-    std::uint64_t heard_ns = 0;
+    std::uint64_t last_received_ns = 0;
     std::uint64_t sent_ns = 0;  // on the background plane
 
     // State for writes and reads of the peer's memory.
     std::deque<Op> ops;
     std::uint64_t sequence = 0;
-    std::size_t log_pending = 0;     // pending ops of kind kLog
-    std::uint64_t log_heard_ns = 0;  // last progress of those ops
+    std::size_t log_pending = 0;             // pending ops of kind kLog
+    std::uint64_t last_log_progress_ns = 0;  // last progress of those ops
     Key used_key{};
     Key failed_key{};              // FABRIC-F5: writes under it fail until open_log
     std::vector<std::byte> early;  // log frames that wait for a new log link
@@ -246,7 +246,7 @@ class TcpFabric final : public TmpfsFabric {
   void fail_log_ops(Peer& p) noexcept;
   void on_ping(Peer& p, tcp::Plane plane, const tcp::FrameHead& head) noexcept;
   void expect_answer(Peer& p, tcp::Plane plane, std::uint64_t sequence) noexcept;
-  void heard_answer(Peer& p, tcp::Plane plane, std::uint64_t sequence) noexcept;
+  void on_answer(Peer& p, tcp::Plane plane, std::uint64_t sequence) noexcept;
   std::uint64_t probe_due_ns() noexcept;
   void probe_late_answers() noexcept;
   void put_ack(Peer& p) noexcept;
@@ -257,7 +257,7 @@ class TcpFabric final : public TmpfsFabric {
   void flush(Connection& connection) noexcept;
   void flush_all() noexcept;
   void collect_ops() noexcept;
-  void tell(const FabricEvent& event, std::span<const std::byte> data = {}) noexcept;
+  void report_event(const FabricEvent& event, std::span<const std::byte> data = {}) noexcept;
   std::size_t hand_out(std::span<FabricEvent> out) noexcept;
 
   Peer& peer(ReplicaId id) noexcept { return peer_at(peers_, id); }
@@ -275,7 +275,7 @@ class TcpFabric final : public TmpfsFabric {
   std::uint64_t listen_again_ns_ = 0;  // set when descriptors ran out; 0: it listens
   bool pause_reported_ = false;        // reported since the last accepted connection
   std::uint64_t kept_ns_ = 0;          // last housekeeping
-  std::uint64_t stranger_reported_ns_ = 0;
+  std::uint64_t foreign_reported_ns_ = 0;
   std::uint64_t links_lost_ = 0;
   std::uint64_t probes_ = 0;
   // All bytes of the sockets were read.  So the next poll(), by which the owner makes sure that

@@ -30,7 +30,7 @@ constexpr std::uint64_t kRoomSlack = 1ULL << 20;
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kBackoffMinNs = 10 * kMs;
 constexpr unsigned kBackoffPowerMax = 5;  // 320 ms
-constexpr std::uint64_t kStrangersEveryNs = 10'000 * kMs;
+constexpr std::uint64_t kForeignReportNs = 10'000 * kMs;
 constexpr unsigned kComplainAfterTries = 8;
 constexpr std::size_t kUngreetedMax = 64;
 constexpr std::size_t kReadBudget = 1U << 20;
@@ -144,7 +144,7 @@ void TcpFabric::accept_links() noexcept {
   for (;;) {
     const int fd = ::accept4(listen_fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
-      const AcceptError kind = judge_accept(errno);
+      const AcceptError kind = classify_accept_error(errno);
       if (kind == AcceptError::kOneClient) continue;
       if (kind == AcceptError::kHost) pause_listening();
       return;
@@ -279,8 +279,8 @@ void TcpFabric::take_frames(Connection& connection) noexcept {
       return;
     }
     connection.link->consume(frame.bytes);
-    peer(id).heard_ns = now_ns_;
-    peer(id).quiet.heard(now_ns_, !tcp::is_probe(frame.head));
+    peer(id).last_received_ns = now_ns_;
+    peer(id).quiet.on_receive(now_ns_, !tcp::is_probe(frame.head));
   }
 }
 
@@ -375,11 +375,11 @@ void TcpFabric::peer_up(ReplicaId id) noexcept {
   p.up = true;
   p.tries = 0;
   p.complaint = nullptr;
-  p.heard_ns = p.sent_ns = now_ns_;
+  p.last_received_ns = p.sent_ns = now_ns_;
   for (Connection* const connection : p.connections) connection->more = true;
   for (AnswerClock& clock : p.clocks) clock.forget();
   p.quiet.forget();
-  tell({FabricEvent::Kind::kPeerUp, id, true, {}, {}});
+  report_event({FabricEvent::Kind::kPeerUp, id, true, {}, {}});
 }
 
 // Ends everything between the two replicas: outstanding operations fail, both links are closed.
@@ -399,7 +399,7 @@ void TcpFabric::peer_down(ReplicaId id) noexcept {
   if (!p.up) return;
   p.up = false;
   ++links_lost_;
-  tell({FabricEvent::Kind::kPeerDown, id, true, {}, {}});
+  report_event({FabricEvent::Kind::kPeerDown, id, true, {}, {}});
 }
 
 // Only the log plane is lost or given up.
@@ -417,7 +417,7 @@ void TcpFabric::connection_failed(Connection& connection) noexcept {
   const Failure why = connection.link->failure();
   if (why == Failure::kSecret) {
     complain(connection, "it does not hold this group's secret; give all replicas the same one");
-  } else if (why == Failure::kStranger) {
+  } else if (why == Failure::kNotMember) {
     complain(connection, "it is not a replica of this group");
   }
   if (connection.peer == kUnknownPeer ||
@@ -477,8 +477,8 @@ void TcpFabric::complain(const Connection& connection, const char* why) noexcept
               << ": " << why;
     return;
   }
-  if (stranger_reported_ns_ != 0 && now_ns_ - stranger_reported_ns_ < kStrangersEveryNs) return;
-  stranger_reported_ns_ = now_ns_;
+  if (foreign_reported_ns_ != 0 && now_ns_ - foreign_reported_ns_ < kForeignReportNs) return;
+  foreign_reported_ns_ = now_ns_;
   Message() << "connection refused: from " << connection.link->peer_address().c_str() << ": "
             << why;
 }
@@ -488,14 +488,14 @@ void TcpFabric::complain(const Connection& connection, const char* why) noexcept
 void TcpFabric::housekeeping() noexcept {
   const std::uint64_t period = options_.silence_ns / 4;
   // If this process did not run for a while, the peers' silence is no sign.
-  const bool was_away = kept_ns_ != 0 && now_ns_ - kept_ns_ > 2 * period;
+  const bool was_suspended = kept_ns_ != 0 && now_ns_ - kept_ns_ > 2 * period;
   kept_ns_ = now_ns_;
   due_ns_ = now_ns_ + period;
   listen_again();
   note_losses();
   for (std::size_t i = 0; i < connections_.size();) {
     Connection& connection = *connections_[i];
-    if (was_away) connection.deadline_ns = now_ns_ + options_.silence_ns;
+    if (was_suspended) connection.deadline_ns = now_ns_ + options_.silence_ns;
     const bool complete = connection.greeted && peers_[connection.peer].up;
     if (complete || now_ns_ < connection.deadline_ns) {
       ++i;
@@ -508,7 +508,7 @@ void TcpFabric::housekeeping() noexcept {
   }
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     if (ReplicaId{i} == options_.self) continue;
-    if (was_away) peers_[i].heard_ns = peers_[i].log_heard_ns = now_ns_;
+    if (was_suspended) peers_[i].last_received_ns = peers_[i].last_log_progress_ns = now_ns_;
     maintain_peer(ReplicaId{i});
   }
 }
@@ -516,12 +516,13 @@ void TcpFabric::housekeeping() noexcept {
 void TcpFabric::maintain_peer(ReplicaId id) noexcept {
   Peer& p = peer(id);
   if (p.up) {
-    if (now_ns_ - p.heard_ns > options_.silence_ns) {
+    if (now_ns_ - p.last_received_ns > options_.silence_ns) {
       peer_down(id);
     } else if (now_ns_ - p.sent_ns >= options_.silence_ns / 4) {
       put(p, Plane::kBackground, {0, FrameKind::kPing, tcp::kAlive, 0, 0});
     }
-    if (p.log_pending > 0 && now_ns_ - p.log_heard_ns > 2 * options_.silence_ns) break_log(id);
+    if (p.log_pending > 0 && now_ns_ - p.last_log_progress_ns > 2 * options_.silence_ns)
+      break_log(id);
   }
   if (value(id) < value(options_.self)) return;  // the peer dials
   for (const Plane plane : {Plane::kBackground, Plane::kLog}) {

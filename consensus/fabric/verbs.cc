@@ -364,7 +364,7 @@ std::size_t VerbsFabric::take_writes_first(std::span<FabricEvent> out) noexcept 
 
 std::size_t VerbsFabric::poll(std::span<FabricEvent> out) noexcept {
   CRANE_ASSERT(!out.empty());
-  for (const auto& [id, buffer] : handed_reads_) peer(id).buffers.give_back(buffer);
+  for (const auto& [id, buffer] : handed_reads_) peer(id).buffers.return_buffer(buffer);
   handed_reads_.clear();
   for (const Mail& m : handed_mail_) consume(m.peer, m.slot);
   handed_mail_.clear();

@@ -148,7 +148,7 @@ class VerbsFabric final : public TmpfsFabric {
   struct Peer {
     bool linked = false;  // the bootstrap connection is up
     bool hello = false;   // its hello came, and the background connection is up
-    bool said_ready = false, ready_received = false;
+    bool ready_sent = false, ready_received = false;
     bool up = false;                  // reported as kPeerUp
     const char* complaint = nullptr;  // the last message about it
     bool broken = false;  // its background connection failed; the next poll() handles it
@@ -183,7 +183,7 @@ class VerbsFabric final : public TmpfsFabric {
     // Its permission to write here.
     std::optional<Grant> grant;
     std::list<OwnSlot> spares;
-    Key wants_open{};               // key of its pending kOpen request; no slot was ready
+    Key pending_open{};             // key of its pending kOpen request; no slot was ready
     std::uint32_t open_serial = 0;  // of the peer's last kOpen request
   };
   struct Mail {
@@ -207,8 +207,8 @@ class VerbsFabric final : public TmpfsFabric {
   void on_frame(ReplicaId id, std::span<const std::byte> bytes);
   void on_linked(ReplicaId id);
   void on_hello(ReplicaId id, const verbs::Frame& f);
-  void say_ready(ReplicaId id);
-  void come_up(ReplicaId id);
+  void send_ready(ReplicaId id);
+  void mark_up(ReplicaId id);
   void on_offer(ReplicaId id, const verbs::Frame& f);
   void on_accept(ReplicaId id, const verbs::Frame& f);
   void on_open(ReplicaId id, Key key, std::uint32_t serial);
@@ -218,7 +218,7 @@ class VerbsFabric final : public TmpfsFabric {
   void down(ReplicaId id);
   void complain(ReplicaId id, const Error& e) noexcept;
   void take_broken();
-  bool say(ReplicaId id, verbs::Frame f);
+  bool send_frame(ReplicaId id, verbs::Frame f);
   verbs::Frame frame(verbs::FrameKind kind) const noexcept;
   verbs::Frame slot_frame(verbs::FrameKind kind, std::uint64_t slot, const ibv_qp* qp,
                           std::uint32_t psn) const noexcept;

@@ -107,14 +107,14 @@ Outcome Device::choose_gid(const std::string& address) {
                                                           : Outcome{system_error("query GID")};
   }
   ibv_gid wanted{};
-  const bool given = !address.empty() && gid_of(address, wanted);
+  const bool is_named = !address.empty() && gid_of(address, wanted);
   int best = -1;
   for (int i = 0; i < port_.gid_tbl_len && i < 256; ++i) {
     ibv_gid_entry e{};
     if (ibv_query_gid_ex(context(), kPort, static_cast<std::uint32_t>(i), &e, 0) != 0) continue;
     if (e.gid_type != IBV_GID_TYPE_ROCE_V2) continue;
-    const bool same = given && std::memcmp(e.gid.raw, wanted.raw, sizeof wanted.raw) == 0;
-    if (given ? !same : best >= 0 && !mapped_v4(e.gid)) continue;
+    const bool same = is_named && std::memcmp(e.gid.raw, wanted.raw, sizeof wanted.raw) == 0;
+    if (is_named ? !same : best >= 0 && !mapped_v4(e.gid)) continue;
     best = i;
     gid_ = e.gid;
     if (same || mapped_v4(e.gid)) break;
@@ -282,7 +282,7 @@ Result<Buffers::Buffer> Buffers::take(std::size_t size) {
   return out;
 }
 
-void Buffers::give_back(const Buffer& buffer) {
+void Buffers::return_buffer(const Buffer& buffer) {
   if (buffer.at != nullptr) free_[buffer.size].push_back(buffer);
 }
 

@@ -109,7 +109,7 @@ class Buffers {
   Buffers& operator=(Buffers&& other) noexcept;
   // Returns at least `size` bytes; reuses buffers that were given back.
   Result<Buffer> take(std::size_t size);
-  void give_back(const Buffer& buffer);
+  void return_buffer(const Buffer& buffer);
 
  private:
   struct Slab {

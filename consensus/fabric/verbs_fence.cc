@@ -94,7 +94,7 @@ void stream(Round& r, std::size_t bytes) {
 }
 
 // "mlx5" matches mlx5_0 and mlx5_core.
-bool stands_for(const std::string& entry, const std::string& what) {
+bool matches_entry(const std::string& entry, const std::string& what) {
   return !entry.empty() && (what == entry || what.starts_with(entry + "_"));
 }
 
@@ -138,11 +138,11 @@ int take_back(Fence fence, Owned<ibv_qp>& qp, Owned<ibv_mr>& region) noexcept {
 bool listed(const std::vector<std::string>& list, const std::string& device,
             const std::string& driver) {
   return std::any_of(list.begin(), list.end(), [&](const std::string& entry) {
-    return stands_for(entry, device) || stands_for(entry, driver);
+    return matches_entry(entry, device) || matches_entry(entry, driver);
   });
 }
 
-Outcome judge_flags(bool on_list, const FenceReport& tested) noexcept {
+Outcome check_fence_flags(bool on_list, const FenceReport& tested) noexcept {
   if (!on_list)
     return Error{Code::kUnsupported, 0, "the device is not listed in fence_flags_devices"};
   if (tested.late != 0) return Error{Code::kUnsupported, 0, "a write landed after a revoke"};

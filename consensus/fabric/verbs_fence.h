@@ -44,6 +44,6 @@ bool listed(const std::vector<std::string>& list, const std::string& device,
             const std::string& driver);
 // Whether access flags may be the fence: the device must be on the list, and the test must have
 // seen no late write.  Else kUnsupported.
-Outcome judge_flags(bool on_list, const FenceReport& tested) noexcept;
+Outcome check_fence_flags(bool on_list, const FenceReport& tested) noexcept;
 
 }  // namespace crane::consensus

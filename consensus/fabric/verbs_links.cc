@@ -101,7 +101,7 @@ void Links::dial(ReplicaId peer, std::uint8_t plane) {
   auto& place = (plane == kPlane ? dialing_ : knocking_)[value(peer)];
   place = std::move(link).value();
   watch(*place, true);
-  go_on(place);
+  continue_handshake(place);
 }
 
 void Links::dial_missing() {
@@ -138,7 +138,7 @@ void Links::accept_all() {
   for (;;) {
     const int fd = ::accept4(listen_fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
-      const AcceptError kind = judge_accept(errno);
+      const AcceptError kind = classify_accept_error(errno);
       if (kind == AcceptError::kOneClient) continue;
       if (kind == AcceptError::kHost) listen(false);  // it would wake the loop again and again
       return;
@@ -150,13 +150,13 @@ void Links::accept_all() {
     if (!link) continue;
     accepted_.push_back(std::move(link).value());
     watch(*accepted_.back(), true);
-    go_on(accepted_.back());
+    continue_handshake(accepted_.back());
   }
 }
 
 // Advances a link that is not open yet.  Resets the pointer when the link failed or has another
 // owner.
-void Links::go_on(std::unique_ptr<SecureLink>& link) {
+void Links::continue_handshake(std::unique_ptr<SecureLink>& link) {
   switch (link->progress()) {
     case SecureLink::State::kOpen:
       link->flush();
@@ -283,7 +283,7 @@ bool Links::next(Event& out) {
             if (link->state() == SecureLink::State::kOpen) {  // the peer closed our knock
               link.reset();
             } else {
-              go_on(link);
+              continue_handshake(link);
             }
           }
         }

@@ -51,7 +51,7 @@ class Links final : public Bootstrap {
   void dial(ReplicaId peer, std::uint8_t plane);
   void dial_missing();
   void accept_all();
-  void go_on(std::unique_ptr<SecureLink>& link);
+  void continue_handshake(std::unique_ptr<SecureLink>& link);
   void on_open(std::unique_ptr<SecureLink>& link);
   void read_from(ReplicaId peer);
   void drop(ReplicaId peer);

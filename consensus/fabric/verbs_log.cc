@@ -48,12 +48,12 @@ void VerbsFabric::revoke_writes(ReplicaId id) noexcept {
     retire(std::move(*p.grant->slot));
   }
   own()->live_key[value(id)].store(0, std::memory_order_release);
-  if (p.wants_open == p.grant->key && p.wants_open != kNoKey) {
+  if (p.pending_open == p.grant->key && p.pending_open != kNoKey) {
     verbs::Frame no = frame(FrameKind::kRefused);
     no.serial = p.open_serial;
-    say(id, no);
+    send_frame(id, no);
   }
-  p.wants_open = kNoKey;
+  p.pending_open = kNoKey;
   p.grant.reset();
 }
 
@@ -89,7 +89,7 @@ void VerbsFabric::tidy() noexcept {
   } else if (!retired_.empty()) {
     const std::vector<Buffer> held = std::move(retired_.back().held);
     retired_.pop_back();
-    for (const Buffer& b : held) staging_.give_back(b);
+    for (const Buffer& b : held) staging_.return_buffer(b);
   }
 }
 
@@ -117,7 +117,7 @@ bool VerbsFabric::begin_writing(Peer& p, ReplicaId id, Key key) noexcept {
   verbs::Frame ask = frame(FrameKind::kOpen);
   ask.key = value(key);
   ask.serial = ++p.serial;
-  if (!say(id, ask)) p.writing = Writing::kFailed;
+  if (!send_frame(id, ask)) p.writing = Writing::kFailed;
   return p.writing != Writing::kFailed;
 }
 
@@ -260,7 +260,7 @@ void VerbsFabric::on_log_completion(const ibv_wc& wc) noexcept {
   }
   op->ok = true;
   op->state = Op::State::kDone;
-  if (op->buffer.at != nullptr) staging_.give_back(op->buffer);
+  if (op->buffer.at != nullptr) staging_.return_buffer(op->buffer);
   op->buffer = {};
   --p.written;
 }

@@ -40,9 +40,9 @@ bool wait_for_end(pid_t pid, std::uint64_t start) noexcept {
     return true;
   }
   pollfd want{fd, POLLIN, 0};
-  const bool gone = ::poll(&want, 1, kPredecessorMs) == 1;
+  const bool has_ended = ::poll(&want, 1, kPredecessorMs) == 1;
   close_fd(fd);
-  return gone;
+  return has_ended;
 }
 
 }  // namespace
@@ -177,8 +177,8 @@ Outcome VerbsFabric::check_fence() {
     if (!report) return report.error();
     tested = report.value();
   }
-  const Outcome judged = judge_flags(on_list, tested);
-  if (judged.ok()) return judged;
+  const Outcome checked = check_fence_flags(on_list, tested);
+  if (checked.ok()) return checked;
   Message why;
   why << "access flags do not fence: " << device_.name() << " (driver " << driver.c_str() << "): ";
   if (on_list) {
@@ -188,7 +188,7 @@ Outcome VerbsFabric::check_fence() {
     why << "it is not listed in fence_flags_devices";
   }
   why << "; use fence = \"deregister\"";
-  return judged;
+  return checked;
 }
 
 }  // namespace crane::consensus

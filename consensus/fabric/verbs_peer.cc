@@ -123,7 +123,7 @@ Frame VerbsFabric::slot_frame(FrameKind kind, std::uint64_t slot, const ibv_qp* 
   return f;
 }
 
-bool VerbsFabric::say(ReplicaId id, Frame f) {
+bool VerbsFabric::send_frame(ReplicaId id, Frame f) {
   return bootstrap_->send(id, std::as_bytes(std::span(&f, 1)));
 }
 
@@ -155,7 +155,7 @@ void VerbsFabric::on_frame(ReplicaId id, std::span<const std::byte> bytes) {
     }
     case FrameKind::kReady:
       peer(id).ready_received = true;
-      return come_up(id);
+      return mark_up(id);
     case FrameKind::kHello:
       return;
   }
@@ -183,7 +183,7 @@ void VerbsFabric::on_linked(ReplicaId id) {
   f.cells_rkey = p.cells_region->rkey;
   f.credit_at = reinterpret_cast<std::uint64_t>(static_cast<Credit*>(credits_) + value(id));
   f.credit_rkey = p.credit_region->rkey;
-  say(id, f);
+  send_frame(id, f);
 }
 
 Outcome VerbsFabric::make_background(ReplicaId id) {
@@ -245,20 +245,20 @@ void VerbsFabric::on_hello(ReplicaId id, const Frame& f) {
   for (std::uint8_t i = 0; i < options_.spares; ++i) {
     if (const Outcome made = add_spare(id); !made) complain(id, made.error());
   }
-  if (p.spares.empty()) say_ready(id);
+  if (p.spares.empty()) send_ready(id);
 }
 
 // The spare slots are connected: this replica can grant at once.
-void VerbsFabric::say_ready(ReplicaId id) {
+void VerbsFabric::send_ready(ReplicaId id) {
   Peer& p = peer(id);
-  if (p.said_ready) return;
-  p.said_ready = say(id, frame(FrameKind::kReady));
-  come_up(id);
+  if (p.ready_sent) return;
+  p.ready_sent = send_frame(id, frame(FrameKind::kReady));
+  mark_up(id);
 }
 
-void VerbsFabric::come_up(ReplicaId id) {
+void VerbsFabric::mark_up(ReplicaId id) {
   Peer& p = peer(id);
-  if (p.up || !p.said_ready || !p.ready_received) return;
+  if (p.up || !p.ready_sent || !p.ready_received) return;
   p.up = true;
   p.writing = Writing::kNone;
   p.complaint = nullptr;
@@ -292,8 +292,8 @@ void VerbsFabric::down(ReplicaId id) {
     retire(std::move(*p.grant->slot));
     p.grant->slot.reset();
   }
-  p.wants_open = kNoKey;
-  p.linked = p.hello = p.said_ready = p.ready_received = p.up = p.broken = false;
+  p.pending_open = kNoKey;
+  p.linked = p.hello = p.ready_sent = p.ready_received = p.up = p.broken = false;
   p.dirty = p.wrote = p.bell_due = false;
   p.sent = p.taken = p.posted = p.bg_outstanding = p.consumed = p.consumed_sent = 0;
   if (!was_up) return;
@@ -321,7 +321,7 @@ Outcome VerbsFabric::add_spare(ReplicaId id) {
   f.log_at = reinterpret_cast<std::uint64_t>(log_.data());
   f.log_rkey = slot.region->rkey;
   peer(id).spares.push_back(std::move(slot));
-  say(id, f);
+  send_frame(id, f);
   return Done{};
 }
 
@@ -351,7 +351,7 @@ void VerbsFabric::on_offer(ReplicaId id, const Frame& f) {
     retire(std::move(old->second));
     old = p.slots.erase(old);
   }
-  say(id, answer);
+  send_frame(id, answer);
 }
 
 void VerbsFabric::on_accept(ReplicaId id, const Frame& f) {
@@ -367,25 +367,25 @@ void VerbsFabric::on_accept(ReplicaId id, const Frame& f) {
   }
   slot->ready = true;
   if (std::all_of(p.spares.begin(), p.spares.end(), [](const OwnSlot& l) { return l.ready; })) {
-    say_ready(id);
+    send_ready(id);
   }
-  if (p.wants_open != kNoKey) on_open(id, p.wants_open, p.open_serial);
+  if (p.pending_open != kNoKey) on_open(id, p.pending_open, p.open_serial);
 }
 
 // The peer has lost the slot of its grant, or never had one.
 void VerbsFabric::on_open(ReplicaId id, Key key, std::uint32_t serial) {
   Peer& p = peer(id);
   p.open_serial = serial;
-  p.wants_open = kNoKey;
+  p.pending_open = kNoKey;
   if (key == kNoKey || permitted(id) != key) {
     Frame no = frame(FrameKind::kRefused);
     no.serial = serial;
-    say(id, no);
+    send_frame(id, no);
     return;
   }
   OwnSlot* const slot = ready_spare(p);
   if (slot == nullptr) {
-    p.wants_open = key;
+    p.pending_open = key;
     if (p.spares.empty()) {
       if (const Outcome made = add_spare(id); !made) complain(id, made.error());
     }
@@ -400,7 +400,7 @@ void VerbsFabric::on_open(ReplicaId id, Key key, std::uint32_t serial) {
   yes.slot = slot->id;
   p.grant->slot = std::move(*slot);
   std::erase_if(p.spares, [&](const OwnSlot& l) { return &l == slot; });
-  say(id, yes);
+  send_frame(id, yes);
 }
 
 void VerbsFabric::on_opened(ReplicaId id, const Frame& f) {

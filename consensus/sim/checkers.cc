@@ -116,7 +116,8 @@ std::string InSightChecker::on_step(unsigned node, const core::Event& event, Rol
   if (std::holds_alternative<core::Start>(event)) gone.clear();
   if (const auto* up = std::get_if<core::PeerUp>(&event)) gone.erase(value(up->peer));
   // A message proves that its process is running: PeerUp may come later.
-  if (const auto* heard = std::get_if<core::MessageArrived>(&event)) gone.erase(value(heard->from));
+  if (const auto* message = std::get_if<core::MessageArrived>(&event))
+    gone.erase(value(message->from));
   const auto* down = std::get_if<core::PeerDown>(&event);
   if (down == nullptr) return "";
   gone.insert(value(down->peer));
@@ -159,8 +160,8 @@ std::string KeptLogChecker::on_refused(unsigned node, Index checkpoint) const {
          " cannot begin, although it kept its log after " + std::to_string(value(*from_[node]));
 }
 
-std::string NoticedChecker::at_end(bool somebody_failed) const {
-  return somebody_failed ? "" : "NOTICED: committed entries are lost and no replica failed";
+std::string NoticedChecker::at_end(bool any_failed) const {
+  return any_failed ? "" : "NOTICED: committed entries are lost and no replica failed";
 }
 
 }  // namespace crane::consensus::sim

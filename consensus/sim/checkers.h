@@ -177,7 +177,7 @@ class KeptLogChecker {
 // them.
 class NoticedChecker {
  public:
-  std::string at_end(bool somebody_failed) const;
+  std::string at_end(bool any_failed) const;
 };
 
 }  // namespace crane::consensus::sim

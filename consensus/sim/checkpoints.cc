@@ -46,11 +46,13 @@ std::vector<core::Checkpoint> Cluster::kept_by_all() const {
 void Cluster::take_checkpoint(unsigned id) {
   Node& n = nodes_[id];
   if (n.life != Life::kUp || n.core->role() == Role::kStarting) return;
-  if (n.stands.last.index == Index{0} || n.packing) return;
+  if (n.server_position.last.index == Index{0} || n.packing) return;
   if (!n.kept.empty() && n.kept.back().at.last.index >= last_input_) return;  // no input since
   n.packing = true;
-  tell("replica %u takes a checkpoint after entry %llu", id, ull(value(n.stands.last.index)));
-  const core::Checkpoint made{n.stands, n.core->promised_view(), n.core->committed_config()};
+  trace_line("replica %u takes a checkpoint after entry %llu", id,
+             ull(value(n.server_position.last.index)));
+  const core::Checkpoint made{n.server_position, n.core->promised_view(),
+                              n.core->committed_config()};
   after(world_.random.below(kPublishMaxNs), id, [this, id, made] { publish_checkpoint(id, made); });
 }
 
@@ -81,7 +83,8 @@ void Cluster::checkpoint_if_due(unsigned id) {
   if (!checkpoints_on()) return;
   std::uint64_t before = 0;
   for (const Node& n : nodes_) before = std::max(before, n.kept.empty() ? 0 : n.kept.back().at.pos);
-  if (nodes_[id].stands.pos > before + faults_.ring_bytes / kDueDivisor) take_checkpoint(id);
+  if (nodes_[id].server_position.pos > before + faults_.ring_bytes / kDueDivisor)
+    take_checkpoint(id);
 }
 
 // The checkpoint that the server of `id` is restored from; nothing: the server outlived its node.
@@ -104,7 +107,7 @@ std::optional<core::Checkpoint> Cluster::choose_checkpoint(unsigned id) {
   core::Checkpoint none;
   none.config.members = core::Members::first(faults_.members);
   const std::vector<core::Checkpoint> all = kept_by_all();
-  if (const auto place = told_checkpoint(id)) return place;
+  if (const auto place = checkpoint_to_keep_from(id)) return place;
   if (all.empty()) return none;
   Random& r = world_.random;
   if (n.refused > 0 || n.no_disk || r.chance(500)) return all.back();

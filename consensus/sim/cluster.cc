@@ -94,18 +94,18 @@ void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Check
   n.core = std::make_unique<core::Replica>(c, n.memory);
   n.deferred.clear();
   n.answers.clear();
-  n.pumping = n.leads = n.arrival_told = false;
+  n.pumping = n.leads = n.arrival_reported = false;
   n.tick_at_ns = 0;
   static constexpr const char* kKinds[] = {"new", "on surviving memory", "without its memory"};
-  tell("replica %u starts, %s", id, kKinds[static_cast<int>(kind)]);
+  trace_line("replica %u starts, %s", id, kKinds[static_cast<int>(kind)]);
   core::Start event;
   event.kind = kind;
   event.promise = n.cells[core::kPromiseCell];
   if (checkpoint) {
-    tell("the server of replica %u continues after entry %llu", id,
-         ull(value(checkpoint->at.last.index)));
+    trace_line("the server of replica %u continues after entry %llu", id,
+               ull(value(checkpoint->at.last.index)));
     no_gap_.on_restored(id, checkpoint->at.last.index);
-    n.stands = checkpoint->at;
+    n.server_position = checkpoint->at;
     ++outcome_.restored;
     n.begins = checkpoint->at.last.index;
   }
@@ -255,9 +255,9 @@ void Cluster::carry_out(unsigned id, const core::Action& action) {
 void Cluster::on_fatal(unsigned id, const core::Fatal& fatal) {
   const Node& n = nodes_[id];
   fatal_seen_ = true;
-  tell("replica %u FAILS: %s", id, fatal.why);
+  trace_line("replica %u FAILS: %s", id, fatal.why);
   if (n.core->checkpoint_too_old()) {
-    if (keeps_log()) violate(kept_log_.on_refused(id, n.stands.last.index));
+    if (keeps_log()) violate(kept_log_.on_refused(id, n.server_position.last.index));
     return on_refused(id);
   }
   if (!beyond_ && !n.disk_failed)
@@ -266,11 +266,11 @@ void Cluster::on_fatal(unsigned id, const core::Fatal& fatal) {
 
 void Cluster::on_role(unsigned id, const core::RoleChange& change) {
   Node& n = nodes_[id];
-  tell("replica %u %s in view %llu.%u; its log ends at %llu of view %llu.%u, %llu committed", id,
-       change.role == Role::kFollower && n.leads ? "IS DEPOSED" : name(change.role),
-       ull(view_counter(change.view)), value(view_owner(change.view)),
-       ull(value(n.core->last().index)), ull(view_counter(n.core->last().view)),
-       value(view_owner(n.core->last().view)), ull(value(n.core->committed())));
+  trace_line("replica %u %s in view %llu.%u; its log ends at %llu of view %llu.%u, %llu committed",
+             id, change.role == Role::kFollower && n.leads ? "IS DEPOSED" : name(change.role),
+             ull(view_counter(change.view)), value(view_owner(change.view)),
+             ull(value(n.core->last().index)), ull(view_counter(n.core->last().view)),
+             value(view_owner(n.core->last().view)), ull(value(n.core->committed())));
   note(value(change.view), static_cast<std::uint64_t>(change.role));
   if (change.role != Role::kFailed) note_begun(id);
   if (id == faults_.analysis_slot()) violate(analysis_.on_role(id, change.role));
@@ -318,7 +318,7 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
   if (beyond_) return;
   violate(no_gap_.on_delivered(id, entry.at.index));
   violate(agreement_.on_delivered(id, entry.at.index, d));
-  n.stands = {entry.pos + core::entry_bytes(entry.payload.size()), entry.at};
+  n.server_position = {entry.pos + core::entry_bytes(entry.payload.size()), entry.at};
   n.refused = 0;
   if (application_) application_->delivered(id, entry);
   checkpoint_if_due(id);
@@ -367,7 +367,7 @@ void Cluster::violate(const std::string& complaint) {
   if (complaint.empty() || !outcome_.ok()) return;
   outcome_.violation = complaint;
   trace_.show_last();
-  tell("VIOLATION %s", complaint.c_str());
+  trace_line("VIOLATION %s", complaint.c_str());
 }
 
 void Cluster::note(std::uint64_t a, std::uint64_t b) {
@@ -377,18 +377,18 @@ void Cluster::note(std::uint64_t a, std::uint64_t b) {
 }
 
 void Cluster::trace(const char* format, ...) {
-  if (!trace_.told()) return;
+  if (!trace_.is_enabled()) return;
   std::va_list arguments;
   va_start(arguments, format);
   trace_.detail(world_.now_ns(), format, arguments);
   va_end(arguments);
 }
 
-void Cluster::tell(const char* format, ...) {
-  if (!trace_.told()) return;
+void Cluster::trace_line(const char* format, ...) {
+  if (!trace_.is_enabled()) return;
   std::va_list arguments;
   va_start(arguments, format);
-  trace_.tell(world_.now_ns(), format, arguments);
+  trace_.trace_line(world_.now_ns(), format, arguments);
   va_end(arguments);
 }
 
@@ -398,14 +398,14 @@ void Cluster::show_state() {
     const Node& n = nodes_[i];
     const std::string promised = text(View{n.cells[core::kPromiseCell][core::kPromisedView]});
     if (n.core == nullptr) {
-      tell("replica %u: down, promised %s", i, promised.c_str());
+      trace_line("replica %u: down, promised %s", i, promised.c_str());
       continue;
     }
     std::string cuts;
     for (unsigned j = 0; j < faults_.replicas; ++j) {
       if (link(i, j).cut) cuts += " ->" + std::to_string(j);
     }
-    tell(
+    trace_line(
         "replica %u: %s, %s, promised %s, log ends at %llu of %s, committed %llu, delivered "
         "%llu%s%s",
         i, kLives[static_cast<int>(n.life)], name(n.core->role()), promised.c_str(),

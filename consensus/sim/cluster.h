@@ -125,7 +125,7 @@ class Cluster {
   void stop_process(unsigned id, std::uint64_t length_ns);
   void violate(const std::string& complaint);
   void note(std::uint64_t a, std::uint64_t b);
-  void tell(const char* format, ...) __attribute__((format(printf, 2, 3)));
+  void trace_line(const char* format, ...) __attribute__((format(printf, 2, 3)));
 
  private:
   enum class Life : std::uint8_t { kUp, kPaused, kDown };
@@ -155,20 +155,21 @@ class Cluster {
     std::vector<Task> stuck;          // second halves of torn copies, while paused
     std::deque<core::Event> answers;  // the fabric's answers, for after the list of actions
     bool pumping = false;
-    bool arrival_told = false;
+    bool arrival_reported = false;
     std::uint64_t tick_at_ns = 0;
     std::uint64_t app_stalled_until_ns = 0;
     std::uint64_t offset_ns = 0;
     std::int64_t skew_ppm = 0;
     std::vector<std::uint64_t> in_flight;  // proposals of its reign
     bool leads = false;
-    core::Cursor stands;                   // position of its server in the log
-    unsigned refused = 0;                  // checkpoints refused in a row
-    std::vector<core::Checkpoint> kept;    // its checkpoints, by index
-    bool packing = false;                  // another one is about to be published
-    std::optional<Index> begins;           // its log begins after it; for on_begun()
-    bool gave_up = false;                  // its log is not kept
-    std::optional<core::Checkpoint> told;  // the last place that it was given to keep its log from
+    core::Cursor server_position;        // position of its server in the log
+    unsigned refused = 0;                // checkpoints refused in a row
+    std::vector<core::Checkpoint> kept;  // its checkpoints, by index
+    bool packing = false;                // another one is about to be published
+    std::optional<Index> begins;         // its log begins after it; for on_begun()
+    bool discarded_log = false;          // its log is not kept
+    std::optional<core::Checkpoint>
+        keep_place;  // the last place that it was given to keep its log from
     // Disk mode.
     store::MemDisk disk;
     std::unique_ptr<store::MemStore> store;  // outlives the core until the next start
@@ -190,11 +191,11 @@ class Cluster {
     std::vector<std::byte> bytes;
   };
   // Reuses flights, so that their buffers keep their memory.
-  struct GiveBack {
+  struct FlightRecycler {
     std::vector<std::unique_ptr<Flight>>* idle = nullptr;
     void operator()(Flight* f) const { idle->emplace_back(f); }
   };
-  using FlightPtr = std::unique_ptr<Flight, GiveBack>;
+  using FlightPtr = std::unique_ptr<Flight, FlightRecycler>;
   struct Link {
     bool cut = false;
     bool refuses = false;          // operations fail at once
@@ -240,11 +241,11 @@ class Cluster {
   void read_log(unsigned from, const core::ReadLog& r);
   void read_cell(unsigned from, const core::ReadCell& r);
   void send(unsigned from, const core::SendMessage& s);
-  void tell_message(unsigned from, unsigned to, const core::Message& m);
+  void trace_message(unsigned from, unsigned to, const core::Message& m);
   void message_at(std::uint64_t at, unsigned from, unsigned to, const core::Message& m);
   void complete(unsigned from, unsigned to, Token token, bool ok, bool log_plane,
                 std::vector<std::byte> data);
-  void tell_arrival(unsigned id);
+  void report_arrival(unsigned id);
   void permit(unsigned id, unsigned writer);
   void revoke(unsigned id, unsigned writer);
   void answer(unsigned id, const core::Event& event);
@@ -315,7 +316,7 @@ class Cluster {
   void keep_log(unsigned id, const std::optional<core::Checkpoint>& from, std::uint64_t late_ns);
   void plan_outage();
   void outage();
-  std::optional<core::Checkpoint> told_checkpoint(unsigned id);
+  std::optional<core::Checkpoint> checkpoint_to_keep_from(unsigned id);
   void note_begun(unsigned id);
 
   // scenes.cc

@@ -39,7 +39,7 @@ void Cluster::begin_disk(unsigned id, core::Start& start,
     ++outcome_.refusals;
     checkpoint = checkpoint_reaching(id);
     if (!checkpoint) return;
-    n.stands = checkpoint->at;
+    n.server_position = checkpoint->at;
     no_gap_.on_restored(id, checkpoint->at.last.index);
     recovered = store::recover(*n.store, m, c.log_id, n.process > 1, &*checkpoint);
   }
@@ -170,7 +170,7 @@ bool Cluster::lose_power_sometimes(std::uint64_t& pick, unsigned id, std::uint64
     return false;
   }
   if (pick >= faults_.power_weight) {
-    tell("blackout");
+    trace_line("blackout");
     for (unsigned i = 0; i < faults_.replicas; ++i) {
       if (nodes_[i].lost) continue;
       lose_power(i);
@@ -185,7 +185,7 @@ bool Cluster::lose_power_sometimes(std::uint64_t& pick, unsigned id, std::uint64
                     outcome_.views >= faults_.views_min &&
                     world_.random.chance(faults_.rot_per_mille) && may_lose(id);
   if (rots) {
-    tell("replica %u: the store is damaged", id);
+    trace_line("replica %u: the store is damaged", id);
     n.disk.rot(world_.random.next());
     if (options_.mutant == core::Mutant::kVoteWithShortLog) {
       ++lost_count_;

@@ -66,7 +66,7 @@ void Cluster::incident() {
     step(id, core::Abdicate{});
     after(length, id, [this, id] { step(id, core::ServerHealthy{}); });
   } else if (falls_on(pick, faults_.app_stall_weight)) {
-    tell("replica %u: the application stalls", id);
+    trace_line("replica %u: the application stalls", id);
     nodes_[id].app_stalled_until_ns = world_.now_ns() + length;
   } else {
     more_incident(pick, id, length);
@@ -75,7 +75,7 @@ void Cluster::incident() {
 
 void Cluster::crash(unsigned id) {
   Node& n = nodes_[id];
-  tell("replica %u crashes", id);
+  trace_line("replica %u crashes", id);
   n.life = Life::kDown;
   ++n.process;
   n.deferred.clear();
@@ -121,7 +121,7 @@ void Cluster::lose_machine(unsigned id) {
   lose_memory(id);
   nodes_[id].no_disk = true;
   nodes_[id].kept.clear();
-  nodes_[id].told.reset();
+  nodes_[id].keep_place.reset();
 }
 
 void Cluster::restart(unsigned id) {
@@ -146,14 +146,14 @@ void Cluster::restart(unsigned id) {
 }
 
 void Cluster::pause(unsigned id) {
-  tell("replica %u stops", id);
+  trace_line("replica %u stops", id);
   nodes_[id].life = Life::kPaused;
 }
 
 void Cluster::resume(unsigned id) {
   Node& n = nodes_[id];
   if (n.life != Life::kPaused) return;
-  tell("replica %u continues", id);
+  trace_line("replica %u continues", id);
   n.life = Life::kUp;
   if (application_) application_->resumed(id);
   for (auto& copy : std::exchange(n.stuck, {})) copy();
@@ -163,7 +163,7 @@ void Cluster::resume(unsigned id) {
 
 void Cluster::cut(unsigned a, unsigned b, bool cut_now) {
   if (a == b || (faults_over_ && cut_now)) return;
-  tell("link %u -> %u %s", a, b, cut_now ? "is cut" : "is whole");
+  trace_line("link %u -> %u %s", a, b, cut_now ? "is cut" : "is whole");
   link(a, b).cut = cut_now;
 }
 
@@ -175,7 +175,7 @@ void Cluster::cut_both(unsigned a, unsigned b, bool cut_now) {
 // The last fault: from here on the group must become live.
 void Cluster::heal() {
   faults_over_ = true;
-  tell("all faults end");
+  trace_line("all faults end");
   for (Link& l : links_) l.cut = l.refuses = false;
   world_.after(faults_.settle_ns, [this] { check_end(); });
   for (unsigned i = 0; i < faults_.replicas; ++i) {
@@ -275,8 +275,8 @@ void Cluster::check_end() {
   // Memory mode: a replica that needs bytes that left the ring can continue only from a checkpoint
   // (L4).  With rings that are lapped in moments it is not tracked which replicas these are.
   const bool small_ring = faults_.ring_bytes < (1U << 16);
-  const bool judged = faults_.disk || checkpoints_on();
-  if (!judged && (small_ring || !some_majority_needs_none())) {
+  const bool is_checked = faults_.disk || checkpoints_on();
+  if (!is_checked && (small_ring || !some_majority_needs_none())) {
     outcome_.given_up = !some_majority_needs_none();
     return;
   }

@@ -16,8 +16,8 @@ constexpr std::uint64_t kRoundNs = 10'000'000;
 constexpr std::uint64_t kLateMaxNs = 30'000'000;
 constexpr std::uint64_t kDownMaxNs = 10'000'000;
 // Probabilities per round, in thousandths.
-constexpr std::uint64_t kTold = 400;
-constexpr std::uint64_t kGivesUp = 20, kAllGiveUp = 50;
+constexpr std::uint64_t kGetsPlace = 400;
+constexpr std::uint64_t kDiscards = 20, kAllDiscard = 50;
 constexpr std::uint64_t kTakesUp = 100, kAllTakeUp = 100;
 // Number of times per world that all processes die, on average.
 constexpr std::uint64_t kOutages = 5;
@@ -48,7 +48,7 @@ void Cluster::keep_round() {
   if (all.empty()) return;
   Random& r = keep_random_;
   // A cause that makes one replica stop or resume often applies to all: all have the same server.
-  const bool all_give_up = r.chance(kAllGiveUp);
+  const bool all_discard = r.chance(kAllDiscard);
   const bool all_take_up = r.chance(kAllTakeUp);
   const core::Checkpoint looked_up = all[r.below(all.size())];
   const auto begin = static_cast<unsigned>(r.below(faults_.replicas));
@@ -58,15 +58,15 @@ void Cluster::keep_round() {
     if (n.life == Life::kDown) continue;
     if (calm) {
       keep_log(id, all.back(), 0);
-    } else if (!n.gave_up && (all_give_up || r.chance(kGivesUp))) {
-      n.gave_up = true;
+    } else if (!n.discarded_log && (all_discard || r.chance(kDiscards))) {
+      n.discarded_log = true;
       keep_log(id, std::nullopt, 0);
-    } else if (n.gave_up ? !all_take_up && !r.chance(kTakesUp) : !r.chance(kTold)) {
+    } else if (n.discarded_log ? !all_take_up && !r.chance(kTakesUp) : !r.chance(kGetsPlace)) {
       continue;
     } else {
       // An old place may be before the last given or released one.
-      const bool old = r.chance(n.gave_up ? 500 : 50);
-      n.gave_up = false;
+      const bool old = r.chance(n.discarded_log ? 500 : 50);
+      n.discarded_log = false;
       keep_log(id, old ? looked_up : all.back(), r.chance(300) ? r.below(kLateMaxNs) : 0);
     }
   }
@@ -80,7 +80,7 @@ void Cluster::keep_log(unsigned id, const std::optional<core::Checkpoint>& from,
     const Role role = n.core->role();
     if (role == Role::kStarting || role == Role::kFailed) return;
     if (!from) {
-      tell("replica %u does not keep its log any more", id);
+      trace_line("replica %u does not keep its log any more", id);
       kept_log_.on_given_up(id);
       return step(id, core::Keep{});
     }
@@ -88,7 +88,7 @@ void Cluster::keep_log(unsigned id, const std::optional<core::Checkpoint>& from,
     if (n.kept.empty() || n.kept.back().at.last.index < at) keep(id, *from);
     trace("replica %u is to keep its log after entry %llu", id, ull(value(at)));
     ++outcome_.keeps;
-    n.told = from;
+    n.keep_place = from;
     kept_log_.on_kept(id, at, Index{n.cells[core::kPromiseCell][core::kLowWaterIndex]});
     step(id, core::Keep{from->at});
   });
@@ -104,7 +104,7 @@ void Cluster::plan_outage() {
 }
 
 void Cluster::outage() {
-  tell("all processes die");
+  trace_line("all processes die");
   ++outcome_.outages;
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     Node& n = nodes_[i];
@@ -118,10 +118,10 @@ void Cluster::outage() {
 }
 
 // Sometimes the server begins at the very place that it was given last.
-std::optional<core::Checkpoint> Cluster::told_checkpoint(unsigned id) {
+std::optional<core::Checkpoint> Cluster::checkpoint_to_keep_from(unsigned id) {
   const Node& n = nodes_[id];
-  if (!keeps_log() || !n.told || n.refused > kRepeatsMax) return std::nullopt;
-  return keep_random_.chance(700) ? n.told : std::nullopt;
+  if (!keeps_log() || !n.keep_place || n.refused > kRepeatsMax) return std::nullopt;
+  return keep_random_.chance(700) ? n.keep_place : std::nullopt;
 }
 
 // It has entered its log, and must keep everything after the place where its server is.

@@ -67,7 +67,7 @@ Cluster::FlightPtr Cluster::new_flight() {
     f = std::move(idle_flights_.back());
     idle_flights_.pop_back();
   }
-  return FlightPtr(f.release(), GiveBack{&idle_flights_});
+  return FlightPtr(f.release(), FlightRecycler{&idle_flights_});
 }
 
 void Cluster::write_log(unsigned from, const core::WriteLog& w) {
@@ -145,16 +145,16 @@ bool Cluster::land(const Flight& f, std::size_t begin, std::size_t end) {
   std::copy(f.bytes.begin() + static_cast<std::ptrdiff_t>(begin),
             f.bytes.begin() + static_cast<std::ptrdiff_t>(end), target.memory.begin() + at);
   trace("%u -> %u lands %zu bytes at %llu", f.from, f.to, end - begin, ull(f.offset + begin));
-  tell_arrival(f.to);
+  report_arrival(f.to);
   return true;
 }
 
-void Cluster::tell_arrival(unsigned id) {
+void Cluster::report_arrival(unsigned id) {
   Node& n = nodes_[id];
-  if (n.arrival_told || n.life == Life::kDown) return;
-  n.arrival_told = true;
+  if (n.arrival_reported || n.life == Life::kDown) return;
+  n.arrival_reported = true;
   after(world_.random.below(faults_.notice_max_ns), id, [this, id] {
-    nodes_[id].arrival_told = false;
+    nodes_[id].arrival_reported = false;
     step(id, core::LogArrived{});
   });
 }
@@ -196,7 +196,7 @@ void Cluster::send(unsigned from, const core::SendMessage& s) {
   const unsigned to = value(s.peer);
   Link& l = link(from, to);
   const core::Message m = s.message;
-  tell_message(from, to, m);
+  trace_message(from, to, m);
   const bool twice = world_.random.chance(faults_.duplicate_per_mille);
   for (int time = twice ? 0 : 1; time < 2; ++time) {
     std::uint64_t at = world_.now_ns() + delay(from, to);
@@ -208,8 +208,8 @@ void Cluster::send(unsigned from, const core::SendMessage& s) {
   }
 }
 
-void Cluster::tell_message(unsigned from, unsigned to, const core::Message& m) {
-  if (!trace_.told()) return;
+void Cluster::trace_message(unsigned from, unsigned to, const core::Message& m) {
+  if (!trace_.is_enabled()) return;
   static constexpr const char* kNames[] = {"?",
                                            "requests a pre-vote from",
                                            "pre-votes for",
@@ -229,7 +229,7 @@ void Cluster::tell_message(unsigned from, unsigned to, const core::Message& m) {
   const bool known = static_cast<std::size_t>(m.type) < std::size(kNames);
   // Progress messages are frequent; the others make up elections.
   const bool many = m.type == core::MessageType::kProgress || m.type == core::MessageType::kDurable;
-  const auto how = many ? &Cluster::trace : &Cluster::tell;
+  const auto how = many ? &Cluster::trace : &Cluster::trace_line;
   (this->*how)("replica %u %s %u, view %s; ends at %llu of %s, committed %llu, promised %s", from,
                kNames[known ? static_cast<std::size_t>(m.type) : 0], to, text(m.view).c_str(),
                ull(value(m.last.index)), text(m.last.view).c_str(), ull(value(m.commit.index)),
@@ -255,7 +255,7 @@ void Cluster::permit(unsigned id, unsigned writer) {
   p.peer = id_of(writer);
   p.key = Key{nodes_[id].grants[writer].key};
   p.ok = true;
-  tell("replica %u permits %u to write its log", id, writer);
+  trace_line("replica %u permits %u to write its log", id, writer);
   answer(id, p);
 }
 
@@ -263,7 +263,7 @@ void Cluster::revoke(unsigned id, unsigned writer) {
   nodes_[id].grants[writer].live = false;
   core::Revoked r;
   r.peer = id_of(writer);
-  tell("replica %u fences %u", id, writer);
+  trace_line("replica %u fences %u", id, writer);
   answer(id, r);
 }
 

@@ -54,7 +54,7 @@ void Cluster::mute(unsigned id, std::uint64_t length) {
 
 void Cluster::refuse(unsigned id, std::uint64_t length) {
   const auto all = [this, id](bool value) {
-    tell("operations on replica %u %s", id, value ? "fail at once" : "work again");
+    trace_line("operations on replica %u %s", id, value ? "fail at once" : "work again");
     for (unsigned i = 0; i < faults_.replicas; ++i) {
       if (i != id) link(i, id).refuses = link(id, i).refuses = value;
     }
@@ -77,7 +77,7 @@ unsigned Cluster::leader() const {
 void Cluster::race(std::uint64_t length) {
   const unsigned id = leader();
   if (id == faults_.replicas) return;
-  tell("all consider replica %u dead", id);
+  trace_line("all consider replica %u dead", id);
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     if (i == id) continue;
     after(world_.random.below(100'000), i, [this, i, id] { step(i, core::PeerDown{id_of(id)}); });
@@ -98,13 +98,14 @@ void Cluster::flap(unsigned id, std::uint64_t times) {
 
 void Cluster::jump(unsigned id) {
   const std::uint64_t by = world_.random.between(1'000'000, faults_.jump_max_ns);
-  tell("the clock of replica %u jumps ahead by %.3f ms", id, static_cast<double>(by) / 1e6);
+  trace_line("the clock of replica %u jumps ahead by %.3f ms", id, static_cast<double>(by) / 1e6);
   nodes_[id].offset_ns += by;
   if (nodes_[id].life == Life::kUp) plan_tick(id);
 }
 
 void Cluster::slow_nic(unsigned id, std::uint64_t length) {
-  tell("the network card of replica %u is %llu times slower", id, ull(faults_.slow_nic_factor));
+  trace_line("the network card of replica %u is %llu times slower", id,
+             ull(faults_.slow_nic_factor));
   nodes_[id].slow_factor = faults_.slow_nic_factor;
   world_.after(length, [this, id] { nodes_[id].slow_factor = 1; });
 }
@@ -113,7 +114,7 @@ void Cluster::slow_nic(unsigned id, std::uint64_t length) {
 void Cluster::bad_disk(unsigned id, std::uint64_t length) {
   Node& n = nodes_[id];
   if (!faults_.disk || n.life != Life::kUp || faults_over_) return;
-  tell("the disk of replica %u fails", id);
+  trace_line("the disk of replica %u fails", id);
   n.disk_failed = true;
   step(id, core::StoreFailed{"the disk fails"});
   if (nodes_[id].life == Life::kUp) crash(id);
@@ -136,7 +137,7 @@ void Cluster::faults_end() {
 void Cluster::hand_over() {
   const unsigned id = leader();
   if (id == faults_.replicas) return;
-  tell("replica %u must hand over", id);
+  trace_line("replica %u must hand over", id);
   step(id, core::Abdicate{});
   after(kHandOverNs / 2, id, [this, id] { step(id, core::ServerHealthy{}); });
 }
@@ -165,7 +166,7 @@ void Cluster::begin_scene() {
 
 // Later all replicas, or one alone, may lead again, while the applications continue to fall behind.
 void Cluster::keep_all_unfit() {
-  tell("all replicas are unfit");
+  trace_line("all replicas are unfit");
   const std::uint64_t until_ns = world_.now_ns() + kUnfitNs;
   for (unsigned i = 0; i < faults_.replicas; ++i) fall_behind(i, until_ns);
   const bool all = world_.random.chance(500);
@@ -176,7 +177,7 @@ void Cluster::keep_all_unfit() {
     faults_end_ns_ = world_.now_ns();
     for (unsigned i = 0; i < faults_.replicas; ++i) {
       if ((!all && i != one) || nodes_[i].life != Life::kUp) continue;
-      tell("replica %u is fit", i);
+      trace_line("replica %u is fit", i);
       step(i, core::ServerHealthy{});
     }
     world_.after(kCalmNs, [this] { check_end(); });
@@ -201,7 +202,7 @@ void Cluster::wipe_majority() {
     cut_both(keeps, i, true);
     if (i == keeps) continue;
     crash(i);
-    tell("the log of replica %u is wiped", i);
+    trace_line("the log of replica %u is wiped", i);
     Node& n = nodes_[i];
     std::fill(n.memory.begin(), n.memory.end(), std::byte{0});
     for (std::size_t w = core::kLowWaterPos; w <= core::kLowWaterView; ++w) {

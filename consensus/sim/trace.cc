@@ -29,21 +29,21 @@ void Trace::print(std::uint64_t now_ns, const std::string& line) {
   std::fprintf(out_, "%s%s\n", at(now_ns).c_str(), line.c_str());
 }
 
-void Trace::tell(std::uint64_t now_ns, const char* format, std::va_list arguments) {
-  if (!told()) return;
+void Trace::trace_line(std::uint64_t now_ns, const char* format, std::va_list arguments) {
+  if (!is_enabled()) return;
   end_runs();
   print(now_ns, formatted(format, arguments));
 }
 
 void Trace::detail(std::uint64_t now_ns, const char* format, std::va_list arguments) {
-  if (!told()) return;
+  if (!is_enabled()) return;
   if (all_) return print(now_ns, formatted(format, arguments));
   last_.push_back(at(now_ns) + formatted(format, arguments));
   if (last_.size() > kLastMax) last_.pop_front();
 }
 
 void Trace::count(std::uint64_t now_ns, unsigned id, const char* what, std::uint64_t number) {
-  if (!told()) return;
+  if (!is_enabled()) return;
   auto& runs = runs_[id];
   auto run =
       std::find_if(runs.begin(), runs.end(), [what](const Run& r) { return r.what == what; });
@@ -70,7 +70,7 @@ void Trace::end_runs() {
 }
 
 void Trace::show_last() {
-  if (!told() || all_) return;
+  if (!is_enabled() || all_) return;
   end_runs();
   std::fprintf(out_, "--- the last operations, one by one\n");
   for (const std::string& line : last_) std::fprintf(out_, "%s\n", line.c_str());

@@ -20,14 +20,14 @@ class Trace {
   Trace(std::FILE* out, bool all, unsigned replicas);
   ~Trace() { end_runs(); }
 
-  bool told() const { return out_ != nullptr; }
+  bool is_enabled() const { return out_ != nullptr; }
   // Prints an important line.
-  void tell(std::uint64_t now_ns, const char* format, std::va_list arguments);
+  void trace_line(std::uint64_t now_ns, const char* format, std::va_list arguments);
   // Prints one operation.
   void detail(std::uint64_t now_ns, const char* format, std::va_list arguments);
   // Counts an event of a frequent kind: `what` of replica `id`.
   void count(std::uint64_t now_ns, unsigned id, const char* what, std::uint64_t number);
-  // Prints the last operations, which tell() alone does not show.
+  // Prints the last operations, which trace_line() alone does not show.
   void show_last();
 
  private:

@@ -65,7 +65,7 @@ std::string segment_name(std::uint64_t first) {
 }
 
 // Logs Berkeley DB's message; after an error it repeats itself for every page.
-void say(const DB_ENV* env, const char*, const char* text) {
+void log_message(const DB_ENV* env, const char*, const char* text) {
   int& left = *static_cast<int*>(env->app_private);
   if (left > 0) Message() << "store: " << text << (--left == 0 ? " (no more of these)" : "");
 }
@@ -153,7 +153,7 @@ int BdbStore::open_env(bool create) {
   if (code != 0) return code;
   messages_left_ = kMessagesMax;
   env_->app_private = &messages_left_;
-  env_->set_errcall(env_, say);
+  env_->set_errcall(env_, log_message);
   env_->set_cachesize(env_, 0, options_.cache_bytes, 1);
   env_->set_lg_bsize(env_, std::min<std::uint32_t>(1U << 20, options_.log_file_bytes / 4));
   env_->set_lg_max(env_, options_.log_file_bytes);
@@ -493,16 +493,16 @@ int BdbStore::add_segment(std::uint64_t first) {
 
 Outcome BdbStore::drop_below(Index index) {
   State state = state_;
-  std::size_t gone = 0;
+  std::size_t removed = 0;
   int code = broken_ ? DB_RUNRECOVERY : 0;
   if (code == 0 && segment_used_ >= options_.cut_bytes && value(index) > segments_.back().first) {
     code = add_segment(value(state.last.last.index) + 1);
     fault_point("truncate.cut");
   }
   if (code != 0) return failed(code, "drop a segment of the store");
-  while (gone + 1 < segments_.size() && segments_[gone + 1].first <= value(index)) ++gone;
-  if (gone == 0) return Done{};
-  const Index first{segments_[gone].first - 1};
+  while (removed + 1 < segments_.size() && segments_[removed + 1].first <= value(index)) ++removed;
+  if (removed == 0) return Done{};
+  const Index first{segments_[removed].first - 1};
   CRANE_ASSERT(first <= state.commit.last.index);
   if (first > state.first.last.index) {  // else a killed process left these files
     const auto before = header(first);
@@ -514,7 +514,7 @@ Outcome BdbStore::drop_below(Index index) {
   fault_point("truncate.dropping");
   // Remove files only after the transaction: a process killed while a transaction removes files
   // leaves a store that cannot be opened.  The next call removes what is left.
-  for (std::size_t i = 0; i < gone && code == 0; ++i) {
+  for (std::size_t i = 0; i < removed && code == 0; ++i) {
     segments_[i].db->close(segments_[i].db, 0);
     segments_[i].db = nullptr;
     code = env_->dbremove(env_, nullptr, segment_name(segments_[i].first).c_str(), nullptr,
@@ -522,7 +522,7 @@ Outcome BdbStore::drop_below(Index index) {
     fault_point("truncate.dropped");
   }
   if (code != 0) return failed(code, "remove a segment of the store");
-  segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(gone));
+  segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(removed));
   cut_ = true;
   return Done{};
 }

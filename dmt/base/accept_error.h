@@ -16,7 +16,7 @@ enum class AcceptError {
   kHost,       // no client can be accepted now: stop polling the descriptor and try again later
 };
 
-inline AcceptError judge_accept(int error) noexcept {
+inline AcceptError classify_accept_error(int error) noexcept {
   switch (error) {
     case EAGAIN:
 #if EWOULDBLOCK != EAGAIN

@@ -23,7 +23,7 @@ class Bound {
   Bound& operator=(const Bound&) = delete;
 
   // Counts one refusal, and reports it if it is due.
-  void say() noexcept;
+  void count_refusal() noexcept;
 
  private:
   const std::uint64_t most_;

@@ -21,7 +21,7 @@ static_assert(sizeof(TurnRecord) == 32);
 
 // The scheduler's own operations, numbered above the runtime's: an ended thread passes the turn; a
 // stalled thread gives way.
-inline constexpr std::uint32_t kOperationLeave = 0xffff0001, kOperationGiveWay = 0xffff0002;
+inline constexpr std::uint32_t kOperationLeave = 0xffff0001, kOperationYield = 0xffff0002;
 
 // The steps of the schedule hash (dmt/schedule_hash.h), for code that recomputes a schedule.
 inline std::uint64_t fold_schedule(std::uint64_t hash, std::uint64_t a, std::uint64_t b) noexcept {

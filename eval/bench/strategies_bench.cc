@@ -68,14 +68,15 @@ class Bench {
       : s_(s),
         fabric_(open_fabric(s, directory, kLeader)),
         keys_(*fabric_, kLeader, kLeader, s.replicas),
-        core_(open_core(s, directory, kLeader, leads_, [this](Index index) { told(index); })) {
+        core_(open_core(s, directory, kLeader, leads_,
+                        [this](Index index) { note_committed(index); })) {
     exchange(*fabric_, keys_, s.replicas, kLeader);
     const Group group{kLeader, s.replicas, keys_.keys()};
     for (const Rule rule : {Rule::kMu, Rule::kDare, Rule::kApus}) {
       const auto n = static_cast<unsigned>(rule);
       strategies_[n] =
           Strategy::make(rule, *fabric_, group, area_of(n), static_cast<std::uint8_t>(n + 1));
-      strategies_[n]->when_committed([this](Index) { told_ns_ = now_ns(); });
+      strategies_[n]->when_committed([this](Index) { committed_ns_ = now_ns(); });
     }
     if (s.fabric == "verbs") device_ = std::make_unique<DeviceWrites>(s.addresses, kWire);
     const std::uint64_t give_up = now_ns() + kGiveUpNs;
@@ -108,7 +109,7 @@ class Bench {
     const Index index = strategy.propose(payload_);
     if (wake) ring();
     until([&] { return strategy.committed() >= index; });
-    return told_ns_ - from;
+    return committed_ns_ - from;
   }
 
   std::uint64_t validated() {
@@ -136,7 +137,7 @@ class Bench {
       if (now > from + kGiveUpNs) fail("the core does not commit");
       core_->poll(now);
     }
-    return told_ns_ - from;
+    return committed_ns_ - from;
   }
 
   // Entries of `batch` payloads, `outstanding` at a time; {operations/s, median ns of one}.
@@ -199,9 +200,9 @@ class Bench {
   }
 
  private:
-  void told(Index index) {
+  void note_committed(Index index) {
     committed_ = value(index);
-    if (committed_ == timed_) told_ns_ = now_ns();
+    if (committed_ == timed_) committed_ns_ = now_ns();
   }
   void ring() {
     for (std::uint8_t i = 1; i < s_.replicas; ++i) fabric_->ring_doorbell(ReplicaId{i});
@@ -248,7 +249,7 @@ class Bench {
   std::unique_ptr<DeviceWrites> device_;  // verbs only
   std::array<std::unique_ptr<Strategy>, 3> strategies_;
   const std::vector<std::byte> payload_ = std::vector<std::byte>(kPayload, std::byte{42});
-  std::uint64_t told_ns_ = 0;  // when the last commit was told
+  std::uint64_t committed_ns_ = 0;  // when the last commit was told
   std::uint64_t raw_ = 0;
   int raw_done_ = 0;
 };

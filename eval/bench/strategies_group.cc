@@ -126,7 +126,9 @@ std::unique_ptr<Consensus> open_core(const Settings& s, const std::string& direc
   }
   o.ring_bytes = 16U << 20;
   o.log_id = 99;
-  o.callbacks.on_committed = [tell = std::move(on_committed)](const auto& e) { tell(e.at.index); };
+  o.callbacks.on_committed = [report = std::move(on_committed)](const auto& e) {
+    report(e.at.index);
+  };
   o.callbacks.on_role = [&leads](Role role, auto, auto) { leads = role == Role::kLeader; };
   auto opened = Consensus::open(std::move(o));
   if (!opened) fail(opened.error().what);

@@ -7,7 +7,7 @@
 namespace engine {
 namespace {
 
-Verdict judge(Price price, Quantity quantity) {
+Verdict check_limits(Price price, Quantity quantity) {
   if (quantity == 0) return Verdict::kBadQuantity;
   return price < 1 || price > kPriceMax ? Verdict::kBadPrice : Verdict::kDone;
 }
@@ -21,7 +21,7 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
 
 Answer Book::add(OrderId id, Side side, Price price, Quantity quantity,
                  std::vector<Trade>& trades) {
-  const Verdict verdict = judge(price, quantity);
+  const Verdict verdict = check_limits(price, quantity);
   if (verdict != Verdict::kDone) return {.verdict = verdict};
   if (index_.contains(id)) return {.verdict = Verdict::kKnownOrder};
   return enter({.id = id, .side = side, .price = price, .open = quantity}, trades);
@@ -30,7 +30,7 @@ Answer Book::add(OrderId id, Side side, Price price, Quantity quantity,
 Answer Book::replace(OrderId id, Price price, Quantity quantity, std::vector<Trade>& trades) {
   const auto found = index_.find(id);
   if (found == index_.end()) return {.verdict = Verdict::kUnknownOrder};
-  const Verdict verdict = judge(price, quantity);
+  const Verdict verdict = check_limits(price, quantity);
   if (verdict != Verdict::kDone) return {.verdict = verdict};
   Order& order = *found->second;
   if (price == order.price && quantity <= order.open) {

@@ -57,12 +57,12 @@ void Outlet::flush() {
 }
 
 // With the book's lock held: an account gets reports in the order of the book.
-void Exchange::told(Account who, const Request& request, const std::vector<Trade>& trades,
-                    const Report& answer, std::vector<Account>& touched) {
+void Exchange::send_reports(Account who, const Request& request, const std::vector<Trade>& trades,
+                            const Report& answer, std::vector<Account>& touched) {
   thread_local std::vector<Report> own;
   own.clear();
   for (const Trade& trade : trades) {
-    Report report{.tell = Tell::kMade,
+    Report report{.kind = ReportKind::kMade,
                   .symbol = request.symbol,
                   .side = other(trade.taker_side),
                   .quantity = trade.quantity,
@@ -76,7 +76,7 @@ void Exchange::told(Account who, const Request& request, const std::vector<Trade
       outlets_[trade.maker.account].append({&report, 1});
       touched.push_back(trade.maker.account);
     }
-    report.tell = Tell::kTook;
+    report.kind = ReportKind::kTook;
     report.side = trade.taker_side;
     report.left = trade.taker_left;
     report.order = trade.taker.number;
@@ -115,7 +115,7 @@ void Exchange::obey(Account who, const Request& request, std::vector<Account>& t
       break;
     case Ask::kBook: {
       const Summary sum = book.summary(request.side);
-      report.tell = Tell::kBook;
+      report.kind = ReportKind::kBook;
       report.quantity = static_cast<Quantity>(sum.orders);
       report.price = sum.best;
       report.total = sum.open;
@@ -127,7 +127,7 @@ void Exchange::obey(Account who, const Request& request, std::vector<Account>& t
   }
   report.verdict = answer.verdict;
   report.left = answer.left;
-  told(who, request, trades, report, touched);
+  send_reports(who, request, trades, report, touched);
 }
 
 }  // namespace engine

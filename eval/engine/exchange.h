@@ -62,8 +62,8 @@ class Exchange {
     std::mutex lock;
     Book book;
   };
-  void told(Account who, const Request& request, const std::vector<Trade>& trades,
-            const Report& answer, std::vector<Account>& touched);
+  void send_reports(Account who, const Request& request, const std::vector<Trade>& trades,
+                    const Report& answer, std::vector<Account>& touched);
 
   std::vector<Place> books_;
   std::vector<Outlet> outlets_;

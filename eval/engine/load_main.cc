@@ -58,7 +58,7 @@ struct Options {
 }
 
 // A client's record of a trade.
-struct Heard {
+struct Received {
   std::uint16_t symbol;
   std::uint64_t number;
   Side side;
@@ -116,7 +116,7 @@ class Client {
       if (recv(fd_, &report, sizeof report, MSG_WAITALL) != sizeof report) {
         fail("client %u: the engine closed the connection", account_);
       }
-      if (report.tell == Tell::kTook || report.tell == Tell::kMade) {
+      if (report.kind == ReportKind::kTook || report.kind == ReportKind::kMade) {
         note(report, request);
         continue;
       }
@@ -138,7 +138,7 @@ class Client {
   }
 
   std::array<std::vector<double>, 3> times;  // us: new, cancel, replace
-  std::vector<Heard> heard;
+  std::vector<Received> received;
 
  private:
   struct Order {
@@ -221,9 +221,9 @@ class Client {
   }
 
   void expect(const Report& report, Verdict verdict, Quantity left) const {
-    if (report.tell != Tell::kAnswer || report.verdict != verdict || report.left != left) {
+    if (report.kind != ReportKind::kAnswer || report.verdict != verdict || report.left != left) {
       fail("client %u, order %llu: answer %d, verdict %d, %u left instead of verdict %d, %u left",
-           account_, static_cast<unsigned long long>(report.order), int(report.tell),
+           account_, static_cast<unsigned long long>(report.order), int(report.kind),
            int(report.verdict), report.left, int(verdict), left);
     }
   }
@@ -236,7 +236,7 @@ class Client {
            static_cast<unsigned long long>(report.order));
     }
     Order& order = found->second;
-    const bool took = report.tell == Tell::kTook;
+    const bool took = report.kind == ReportKind::kTook;
     if (took && pending.ask == Ask::kReplace && !replaced_ && order.open > 0) apply(pending, order);
     const bool buys = order.side == Side::kBuy;
     const bool good_price = !took  ? report.price == order.price
@@ -257,7 +257,7 @@ class Client {
     if (report.number < last)
       fail("client %u: trades of symbol %u out of order", account_, unsigned{order.symbol});
     last = report.number;
-    heard.push_back({order.symbol, report.number, order.side, report.price, report.quantity});
+    received.push_back({order.symbol, report.number, order.side, report.price, report.quantity});
   }
 
   const Options& options_;
@@ -273,15 +273,15 @@ class Client {
 
 // Each trade has one buyer and one seller with the same report; no number is missing.
 void check_trades(const std::vector<std::unique_ptr<Client>>& clients) {
-  std::vector<Heard> all;
+  std::vector<Received> all;
   for (const auto& client : clients) {
-    all.insert(all.end(), client->heard.begin(), client->heard.end());
+    all.insert(all.end(), client->received.begin(), client->received.end());
   }
-  std::sort(all.begin(), all.end(), [](const Heard& a, const Heard& b) {
+  std::sort(all.begin(), all.end(), [](const Received& a, const Received& b) {
     return std::tie(a.symbol, a.number, a.side) < std::tie(b.symbol, b.number, b.side);
   });
   for (std::size_t i = 0; i < all.size(); i += 2) {
-    const Heard& a = all[i];
+    const Received& a = all[i];
     const bool pair = i + 1 < all.size() && all[i + 1].number == a.number &&
                       all[i + 1].symbol == a.symbol && a.side == Side::kBuy &&
                       all[i + 1].side == Side::kSell && all[i + 1].price == a.price &&
@@ -306,7 +306,7 @@ void check_books(const std::vector<std::unique_ptr<Client>>& clients, std::uint1
       const Report book = clients[0]->ask({.ask = Ask::kBook, .side = side, .symbol = symbol});
       std::uint64_t open = 0;
       for (const auto& client : clients) open += client->open_quantity(symbol, side);
-      if (book.tell != Tell::kBook || book.total != open) {
+      if (book.kind != ReportKind::kBook || book.total != open) {
         fail("symbol %u, %s side: %llu lots are open instead of %llu", unsigned{symbol},
              side == Side::kBuy ? "buying" : "selling", static_cast<unsigned long long>(book.total),
              static_cast<unsigned long long>(open));

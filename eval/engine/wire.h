@@ -34,7 +34,7 @@ struct Request {
 };
 static_assert(sizeof(Request) == 24);
 
-enum class Tell : std::uint8_t {
+enum class ReportKind : std::uint8_t {
   kAnswer = 1,  // to the request; `total` of kCancelAll: the canceled quantity
   kTook,        // a trade that the request made
   kMade,        // a trade of a resting order
@@ -42,7 +42,7 @@ enum class Tell : std::uint8_t {
 };
 
 struct Report {
-  Tell tell = Tell::kAnswer;
+  ReportKind kind = ReportKind::kAnswer;
   Verdict verdict = Verdict::kDone;
   std::uint16_t symbol = 0;
   Side side = Side::kBuy;  // the receiver's

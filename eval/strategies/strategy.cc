@@ -53,7 +53,7 @@ class Dare final : public Strategy {
     word = position;
     write(peer, offset, std::as_bytes(std::span(&word, 1)), kind, index);
   }
-  void tell_commit(ReplicaId peer) {
+  void send_commit(ReplicaId peer) {
     if (acknowledged_[value(peer)] >= committed_) return;
     acknowledged_[value(peer)] = committed_;
     point(peer, area_.pointers() + offsetof(Pointers, commit), end_pos_of(committed_),
@@ -67,7 +67,7 @@ class Dare final : public Strategy {
   }
   void on_committed() override {
     for_peers([this](ReplicaId peer) {
-      if (peers_[value(peer)].held >= committed_) tell_commit(peer);
+      if (peers_[value(peer)].held >= committed_) send_commit(peer);
     });
   }
 

@@ -21,7 +21,7 @@
 namespace crane::node {
 namespace {
 
-constexpr const char* kFirstToGo = "1000";  // oom_score_adj
+constexpr const char* kOomScoreAdjust = "1000";  // oom_score_adj
 constexpr int kStopMs = 3'000, kLookMs = 10;
 
 void write_text(const char* path, std::string_view text) {
@@ -49,20 +49,20 @@ Outcome Engine::start() {
     return system_error("fork");
   }
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  said_ = ends[0];
+  output_ = ends[0];
   return Done{};
 }
 
-void Engine::run(int said) const {
+void Engine::run(int engine_output) const {
   (void)::setpriority(PRIO_PROCESS, 0, kLowestNice);
-  write_text("/proc/self/oom_score_adj", kFirstToGo);
+  write_text("/proc/self/oom_score_adj", kOomScoreAdjust);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   const int nothing = ::open("/dev/null", O_RDWR);
   const int log = ::open(options_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   ::dup2(nothing, 0);
-  ::dup2(said, 1);
+  ::dup2(engine_output, 1);
   ::dup2(log >= 0 ? log : nothing, 2);
   ::close_range(3, ~0U, 0);
   const std::string replica = std::to_string(options_.replica);
@@ -87,10 +87,10 @@ void Engine::run(int said) const {
   ::_exit(126);
 }
 
-bool Engine::hear(const std::function<void(const nlohmann::json&)>& take) {
+bool Engine::receive(const std::function<void(const nlohmann::json&)>& take) {
   std::array<char, 16384> bytes;
   ssize_t n = 0;
-  while (said_ >= 0 && (n = ::read(said_, bytes.data(), bytes.size())) > 0) {
+  while (output_ >= 0 && (n = ::read(output_, bytes.data(), bytes.size())) > 0) {
     rest_.append(bytes.data(), static_cast<std::size_t>(n));
     for (std::size_t end; (end = rest_.find('\n')) != std::string::npos;) {
       const auto message = nlohmann::json::parse(rest_.substr(0, end), nullptr, false);
@@ -98,9 +98,9 @@ bool Engine::hear(const std::function<void(const nlohmann::json&)>& take) {
       if (message.is_object()) take(message);
     }
   }
-  if (said_ < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return said_ >= 0;
-  ::close(said_);
-  said_ = -1;
+  if (output_ < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return output_ >= 0;
+  ::close(output_);
+  output_ = -1;
   // The pipe is closed, so the process ends at once.
   while (::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
   }
@@ -124,8 +124,8 @@ void Engine::stop() {
     pid_ = -1;
     clean_up();
   }
-  if (said_ >= 0) ::close(said_);
-  said_ = -1;
+  if (output_ >= 0) ::close(output_);
+  output_ = -1;
 }
 
 // Needed after a kill, when the process could not clean up.

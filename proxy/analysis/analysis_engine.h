@@ -39,22 +39,22 @@ class Engine {
   bool running() const noexcept { return pid_ > 0; }
   pid_t pid() const noexcept { return pid_; }
   // Readable when there is a message or when the process has ended; -1: it does not run.
-  int fd() const noexcept { return said_; }
+  int fd() const noexcept { return output_; }
   // Passes the process' messages (follow.h) to `take`.  False: the process has ended, see
   // how_ended().
-  bool hear(const std::function<void(const nlohmann::json&)>& take);
+  bool receive(const std::function<void(const nlohmann::json&)>& take);
   // The status as from wait(2).
   int how_ended() const noexcept { return status_; }
   // Asks the process to end, kills it if it does not end in time, and removes its files.
   void stop();
 
  private:
-  [[noreturn]] void run(int said) const;
+  [[noreturn]] void run(int engine_output) const;
   void clean_up();
 
   const EngineOptions options_;
   pid_t pid_ = -1;
-  int said_ = -1;
+  int output_ = -1;
   int status_ = 0;
   std::string rest_;  // incomplete line
 };

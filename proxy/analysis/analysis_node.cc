@@ -157,7 +157,7 @@ void AnalysisNode::wait(std::uint64_t until_ns) {
   if (fds[1].revents != 0) on_signals();
   if ((fds[2].revents & POLLOUT) != 0) control_.flush();
   if ((fds[2].revents & ~POLLOUT) != 0) on_control();
-  if (fds[4].revents != 0) hear_engine();
+  if (fds[4].revents != 0) on_engine_output();
   // answer() removes from clients_, so this loop uses the copy in fds.
   for (std::size_t i = 5; i < fds.size(); ++i) {
     if (fds[i].revents != 0) answer(fds[i].fd);
@@ -190,7 +190,7 @@ void AnalysisNode::accept_client() {
   const int fd = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) {
     constexpr std::uint64_t kAgainNs = std::uint64_t{kAcceptAgainMs} * 1'000'000;
-    if (judge_accept(errno) == AcceptError::kHost) accept_ns_ = now() + kAgainNs;
+    if (classify_accept_error(errno) == AcceptError::kHost) accept_ns_ = now() + kAgainNs;
     return;
   }
   if (clients_.size() >= kClientsMax) {  // close the one that waits longest
@@ -291,7 +291,7 @@ void AnalysisNode::look_after_log(std::uint64_t now_ns) {
       spool_->end("they have left the others' logs while this replica was away");
     }
   }
-  if (const std::string news = spool_->take_message(); !news.empty()) tell(news);
+  if (const std::string news = spool_->take_message(); !news.empty()) log_and_send(news);
 }
 
 void AnalysisNode::start_engine() {
@@ -318,14 +318,14 @@ void AnalysisNode::start_engine() {
   spdlog::info("crane-replay, pid {}, runs the server in {}", engine_->pid(), config_.analysis);
 }
 
-void AnalysisNode::hear_engine() {
+void AnalysisNode::on_engine_output() {
   int ended_with = -1;
-  const bool lives = engine_->hear([&](const Json& said) {
-    const std::string news = take_word(engine_status_, said);
-    const std::string type = control::text_in(said, "t");
-    if (type == "end") ended_with = static_cast<int>(control::number_in(said, "status"));
-    if (type == "progress") spool_->read_up_to(control::number_in(said, "position"));
-    if (!news.empty() && ended_with < 3) tell(news);
+  const bool lives = engine_->receive([&](const Json& received) {
+    const std::string news = apply_message(engine_status_, received);
+    const std::string type = control::text_in(received, "t");
+    if (type == "end") ended_with = static_cast<int>(control::number_in(received, "status"));
+    if (type == "progress") spool_->read_up_to(control::number_in(received, "position"));
+    if (!news.empty() && ended_with < 3) log_and_send(news);
   });
   if (lives || done_) return;
   constexpr int kLastVerdict = 2;  // a higher ReplayStatus is a failure
@@ -355,7 +355,7 @@ void AnalysisNode::shut_down() {
   if (engine_status_.reports == 0) fs::remove(engine_status_.report, ignored);
 }
 
-void AnalysisNode::tell(const std::string& text) {
+void AnalysisNode::log_and_send(const std::string& text) {
   spdlog::info("{}", text);
   control_.send({{"t", "analysis"}, {"text", text}});
 }

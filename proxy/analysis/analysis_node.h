@@ -56,11 +56,11 @@ class AnalysisNode {
   void on_committed(const consensus::EntryView& entry);
   void too_late(const std::string& how);
   void start_engine();
-  void hear_engine();
+  void on_engine_output();
   void look_after_log(std::uint64_t now_ns);
   void shut_down();
 
-  void tell(const std::string& text);
+  void log_and_send(const std::string& text);
   void fail(ExitStatus status, const std::string& why);
 
   const Config config_;

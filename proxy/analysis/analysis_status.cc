@@ -21,7 +21,7 @@ std::string text(const nlohmann::json& message, const char* name) {
 
 }  // namespace
 
-std::string take_word(AnalysisStatus& status, const nlohmann::json& message) {
+std::string apply_message(AnalysisStatus& status, const nlohmann::json& message) {
   const std::string what = text(message, "t");
   if (what == "progress") {
     status.entry = number(message, "entry");

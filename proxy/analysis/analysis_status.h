@@ -31,7 +31,7 @@ struct AnalysisStatus {
 };
 
 // Takes a message of the engine (follow.h).  Returns a line to report once, or "".
-std::string take_word(AnalysisStatus& status, const nlohmann::json& said);
+std::string apply_message(AnalysisStatus& status, const nlohmann::json& message);
 
 nlohmann::json to_json(const AnalysisStatus& status);
 

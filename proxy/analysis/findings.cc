@@ -14,10 +14,11 @@ constexpr std::size_t kFramesMax = 12;
 constexpr std::size_t kKnownMax = 100'000;
 
 // "   at 0x109398: work (server.c:24)" and "   by ...": "work (server.c:24)"; else empty.
-std::string_view frame_of(std::string_view said) {
-  const bool is_frame = said.starts_with("   at 0x") || said.starts_with("   by 0x");
-  const auto colon = said.find(": ");
-  return is_frame && colon != std::string_view::npos ? said.substr(colon + 2) : std::string_view{};
+std::string_view frame_of(std::string_view report_text) {
+  const bool is_frame = report_text.starts_with("   at 0x") || report_text.starts_with("   by 0x");
+  const auto colon = report_text.find(": ");
+  return is_frame && colon != std::string_view::npos ? report_text.substr(colon + 2)
+                                                     : std::string_view{};
 }
 
 // Removes threads and addresses, which do not make a finding new.
@@ -62,22 +63,22 @@ void Findings::take_line(std::string_view line) {
                                                      [](char c) { return c >= '0' && c <= '9'; });
   if (!named) return;
   report_.append(line).append("\n");
-  std::string_view said = line.substr(mark + 2);
-  if (said.starts_with(' ')) said.remove_prefix(1);
+  std::string_view report_text = line.substr(mark + 2);
+  if (report_text.starts_with(' ')) report_text.remove_prefix(1);
   auto at = open_.find(process);
-  const std::string_view frame = frame_of(said);
+  const std::string_view frame = frame_of(report_text);
   if (at != open_.end() && !frame.empty()) {
     if (at->second.frames.size() < kFramesMax) at->second.frames.emplace_back(frame);
     return;
   }
   // The first stack of a report is the place; later stacks describe the other side.
-  if (at != open_.end() && (!at->second.frames.empty() || begins_report(said))) {
+  if (at != open_.end() && (!at->second.frames.empty() || begins_report(report_text))) {
     close(at->second);
     open_.erase(at);
   }
-  if (!begins_report(said)) return;
+  if (!begins_report(report_text)) return;
   ++reports_;
-  open_[std::string(process)] = Open{std::string(without_places(said)), {}};
+  open_[std::string(process)] = Open{std::string(without_places(report_text)), {}};
 }
 
 void Findings::close(const Open& open) {

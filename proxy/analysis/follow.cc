@@ -49,19 +49,19 @@ class ReportWriter {
 
   const std::string& failure() const { return failure_; }
 
-  void tell(const ReplayProgress& progress) {
+  void report_progress(const ReplayProgress& progress) {
     read_log(*progress.config);
     for (const std::string& text : findings_.fresh()) {
       ++findings_written_;
-      say({{"t", "finding"}, {"number", findings_written_}, {"text", text}},
-          fmt::format("finding {}: {}", findings_written_, text));
+      print_record({{"t", "finding"}, {"number", findings_written_}, {"text", text}},
+                   fmt::format("finding {}: {}", findings_written_, text));
     }
     if (progress.difference && !std::exchange(differs_, true)) {
-      say({{"t", "differs"},
-           {"index", progress.difference->index},
-           {"text", progress.difference->text}},
-          fmt::format("differs at entry {}: {}", progress.difference->index,
-                      progress.difference->text));
+      print_record({{"t", "differs"},
+                    {"index", progress.difference->index},
+                    {"text", progress.difference->text}},
+                   fmt::format("differs at entry {}: {}", progress.difference->index,
+                               progress.difference->text));
     }
     Json now{{"t", "progress"},
              {"entry", progress.entry},
@@ -72,11 +72,12 @@ class ReportWriter {
              {"equal_to", progress.equal_cut}};
     if (now == last_) return;
     last_ = now;
-    say(now, fmt::format("entry {}: {} findings, {} digests equal, the last at entry {}",
+    print_record(
+        now, fmt::format("entry {}: {} findings, {} digests equal, the last at entry {}",
                          progress.entry, findings_.count(), progress.digests, progress.equal_cut));
   }
 
-  void say(const Json& object, const std::string& text) const {
+  void print_record(const Json& object, const std::string& text) const {
     const std::string line =
         json_ ? object.dump(-1, ' ', false, Json::error_handler_t::replace) : text;
     write_all(STDOUT_FILENO, line + "\n");
@@ -115,13 +116,13 @@ class ReportWriter {
 }  // namespace
 
 ReplayStatus follow_history(const FollowRequest& request) {
-  ReportWriter teller(request);
+  ReportWriter writer(request);
   const auto end = [&](ReplayStatus status, const std::string& why) {
-    teller.say({{"t", "end"}, {"status", static_cast<int>(status)}, {"text", why}},
-               why.empty() ? "the history has ended" : "ended: " + why);
+    writer.print_record({{"t", "end"}, {"status", static_cast<int>(status)}, {"text", why}},
+                        why.empty() ? "the history has ended" : "ended: " + why);
     return status;
   };
-  if (!teller.failure().empty()) return end(ReplayStatus::kNotHere, teller.failure());
+  if (!writer.failure().empty()) return end(ReplayStatus::kNotHere, writer.failure());
   LoadedRecording loaded;
   if (const auto problem = load_growing(request.directory, request.replica, loaded); !problem) {
     return end(status_of(problem), problem.error().text);
@@ -131,7 +132,7 @@ ReplayStatus follow_history(const FollowRequest& request) {
   replay.verbose = request.verbose;
   replay.place_dir = request.place_dir;
   replay.place_name = request.place_name;
-  replay.on_progress = [&](const ReplayProgress& progress) { teller.tell(progress); };
+  replay.on_progress = [&](const ReplayProgress& progress) { writer.report_progress(progress); };
   const ReplayReport report = run_replay(loaded, std::move(replay));
   if (!report.problem) return end(status_of(report.problem), report.problem.error().text);
   return end(report.verdict, "");

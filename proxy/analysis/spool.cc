@@ -50,12 +50,12 @@ void Spool::committed(const consensus::EntryView& entry) {
 // Frees blocks; the file keeps its length.
 void Spool::read_up_to(std::uint64_t position) {
   const std::uint64_t whole = position / kPieceBytes * kPieceBytes;
-  if (whole <= given_back_ || whole > written_) return;
+  if (whole <= released_ || whole > written_) return;
   // Not the header, which records whether the history has ended.
   constexpr std::uint64_t kHead = 4096;
   const int done = ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                static_cast<off_t>(kHead), static_cast<off_t>(whole - kHead));
-  if (done == 0) given_back_ = whole;
+  if (done == 0) released_ = whole;
 }
 
 void Spool::end(const std::string& why) {

@@ -36,8 +36,8 @@ class Spool {
   void end(const std::string& why);
 
   bool ended() const noexcept { return ended_; }
-  std::uint64_t last() const noexcept { return last_; }                   // entry; 0: none
-  std::uint64_t kept() const noexcept { return written_ - given_back_; }  // bytes
+  std::uint64_t last() const noexcept { return last_; }                 // entry; 0: none
+  std::uint64_t kept() const noexcept { return written_ - released_; }  // bytes
   std::string take_message();
 
  private:
@@ -49,7 +49,7 @@ class Spool {
   const int fd_;
   const std::string path_;
   const std::uint64_t limit_;
-  std::uint64_t last_ = 0, written_ = 0, given_back_ = 0;
+  std::uint64_t last_ = 0, written_ = 0, released_ = 0;
   bool ended_ = false;
   std::string message_;
 };

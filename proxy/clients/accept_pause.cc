@@ -13,9 +13,9 @@ AcceptPause::~AcceptPause() {
 }
 
 AcceptError AcceptPause::failed(int error, const std::string& where) {
-  const AcceptError kind = judge_accept(error);
+  const AcceptError kind = classify_accept_error(error);
   if (kind != AcceptError::kHost || on_) return kind;
-  if (!std::exchange(said_, true)) {
+  if (!std::exchange(logged_, true)) {
     spdlog::warn("cannot accept at {}: {}; {} wait, and accept() is tried again every {} ms", where,
                  std::strerror(error), what_, kAcceptAgainMs);
   }

@@ -36,7 +36,7 @@ class AcceptPause {
 
   // accept() failed with `error`.  The first failure after a successful accept is logged.
   AcceptError failed(int error, const std::string& where);
-  void accepted() noexcept { said_ = false; }
+  void accepted() noexcept { logged_ = false; }
   // True: no listening socket is to be watched.
   bool on() const noexcept { return on_; }
   // A descriptor has become free.
@@ -49,7 +49,7 @@ class AcceptPause {
   const std::string what_;
   Owner& owner_;
   event event_{};
-  bool on_ = false, said_ = false;
+  bool on_ = false, logged_ = false;
 };
 
 }  // namespace crane::proxy

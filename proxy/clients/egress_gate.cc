@@ -147,10 +147,10 @@ void EgressGate::open_filter() {
 }
 
 EgressGate::~EgressGate() {
-  say_verdicts();
+  send_verdicts();
   if (event_ != nullptr) ::event_free(event_);
-  if (takes_down_ && filter_) (void)change_filter_rule("-D", address_, number_);
-  if (takes_down_) (void)change_rule("-D", address_, number_);
+  if (removes_rule_ && filter_) (void)change_filter_rule("-D", address_, number_);
+  if (removes_rule_) (void)change_rule("-D", address_, number_);
   if (queue_ != nullptr) (void)::nfq_destroy_queue(queue_);
   if (handle_ != nullptr) (void)::nfq_close(handle_);
 }
@@ -172,12 +172,12 @@ bool EgressGate::is_ours(std::uint16_t port) const noexcept {
 }
 
 void EgressGate::on_readable(int, short, void* argument) {
-  static_cast<EgressGate*>(argument)->judge_packets(false);
+  static_cast<EgressGate*>(argument)->decide_packets(false);
 }
 
-void EgressGate::flush() { judge_packets(true); }
+void EgressGate::flush() { decide_packets(true); }
 
-void EgressGate::judge_packets(bool all) {
+void EgressGate::decide_packets(bool all) {
   int got = 0;
   do {
     got = ::recvmmsg(::nfq_fd(handle_), inbox_->messages.data(), kPacketsAtOnce, MSG_DONTWAIT,
@@ -188,7 +188,7 @@ void EgressGate::judge_packets(bool all) {
                                 static_cast<int>(inbox_->messages[at].msg_len));
     }
   } while (all && got > 0);
-  say_verdicts();
+  send_verdicts();
 }
 
 int EgressGate::on_packet(nfq_q_handle*, nfgenmsg*, nfq_data* data, void* argument) {
@@ -211,8 +211,8 @@ int EgressGate::on_packet(nfq_q_handle*, nfgenmsg*, nfq_data* data, void* argume
     return 0;
   }
   std::memcpy(&tcp, bytes + at, sizeof tcp);
-  gate.judge(id, {ip.daddr, ntohs(tcp.dest), ntohs(tcp.source), ntohl(tcp.seq), ntohl(tcp.ack_seq),
-                  tcp.syn != 0, tcp.rst != 0, tcp.ack != 0});
+  gate.decide(id, {ip.daddr, ntohs(tcp.dest), ntohs(tcp.source), ntohl(tcp.seq), ntohl(tcp.ack_seq),
+                   tcp.syn != 0, tcp.rst != 0, tcp.ack != 0});
   return 0;
 }
 
@@ -233,7 +233,7 @@ void EgressGate::begin(std::uint64_t its, const Packet& packet) {
   flows_.erase(oldest);
 }
 
-void EgressGate::judge(std::uint32_t id, const Packet& packet) {
+void EgressGate::decide(std::uint32_t id, const Packet& packet) {
   if (!is_ours(packet.port)) return pass(id);
   if (state_ == State::kClosed) return drop(id);  // GATE-2
   if (packet.rst && state_ == State::kTakesOver) return drop(id);
@@ -290,7 +290,7 @@ void EgressGate::resume_reading() {
   }
   if (filter_ && state_ == State::kOpen && !changed_.empty()) filter_->fresh();
   changed_.clear();
-  say_verdicts();
+  send_verdicts();
 }
 
 void EgressGate::take_over() noexcept {
@@ -322,7 +322,7 @@ void EgressGate::close() noexcept {
 
 void EgressGate::drop_waiting() noexcept {
   for (auto& [its, flow] : flows_) drop_waiting(flow);
-  say_verdicts();
+  send_verdicts();
 }
 
 void EgressGate::drop_waiting(Flow& flow) noexcept {
@@ -341,14 +341,14 @@ void EgressGate::drop(std::uint32_t id) noexcept {
 }
 
 void EgressGate::add_verdict(std::uint32_t id, int verdict) noexcept {
-  if (verdict_bytes_ + kVerdictBytes > verdicts_.size()) say_verdicts();
+  if (verdict_bytes_ + kVerdictBytes > verdicts_.size()) send_verdicts();
   nlmsghdr* const message =
       ::nfq_nlmsg_put(verdicts_.data() + verdict_bytes_, NFQNL_MSG_VERDICT, number_);
   ::nfq_nlmsg_verdict_put(message, static_cast<int>(id), verdict);
   verdict_bytes_ += NLMSG_ALIGN(message->nlmsg_len);
 }
 
-void EgressGate::say_verdicts() noexcept {
+void EgressGate::send_verdicts() noexcept {
   if (verdict_bytes_ == 0) return;
   (void)::send(::nfq_fd(handle_), verdicts_.data(), verdict_bytes_, 0);
   verdict_bytes_ = 0;

@@ -89,7 +89,7 @@ class EgressGate {
   // Whether most packets bypass the node.
   bool filters() const noexcept { return filter_ != nullptr; }
   // An orderly end: packets of the address leave freely when this object is gone.
-  void take_down() noexcept { takes_down_ = true; }
+  void take_down() noexcept { removes_rule_ = true; }
 
  private:
   enum class State : std::uint8_t { kClosed, kTakesOver, kOpen, kSilenced };
@@ -115,15 +115,15 @@ class EgressGate {
   static std::uint64_t key(std::uint32_t client, std::uint16_t client_port, std::uint16_t port);
   static std::uint64_t key(const VirtualAddress& client, std::uint16_t port);
   bool is_ours(std::uint16_t port) const noexcept;
-  void judge_packets(bool all);
-  void judge(std::uint32_t id, const Packet& packet);
+  void decide_packets(bool all);
+  void decide(std::uint32_t id, const Packet& packet);
   void begin(std::uint64_t its, const Packet& packet);
   void pass(std::uint32_t id) noexcept;
   void drop(std::uint32_t id) noexcept;
   void drop_waiting() noexcept;
   void drop_waiting(Flow& flow) noexcept;
   void add_verdict(std::uint32_t id, int verdict) noexcept;
-  void say_verdicts() noexcept;
+  void send_verdicts() noexcept;
 
   std::string address_;
   std::uint16_t number_ = 0;  // number of the kernel's queue
@@ -132,7 +132,7 @@ class EgressGate {
   event* event_ = nullptr;
   std::unique_ptr<EgressFilter> filter_;  // null: each packet waits in the queue
   State state_ = State::kClosed;
-  bool takes_down_ = false;
+  bool removes_rule_ = false;
   std::vector<std::uint16_t> ports_;
   std::unordered_map<std::uint64_t, Flow> flows_;  // by client and port
   std::deque<std::uint64_t> begun_;  // flows that may never become known, oldest first

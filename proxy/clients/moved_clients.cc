@@ -78,7 +78,7 @@ void MovedClients::committed(const Client& client) {
 }
 
 void MovedClients::written(Client& client) {
-  if (!client.moves() || !std::exchange(client.move.told, false)) return;
+  if (!client.moves() || !std::exchange(client.move.all_logged, false)) return;
   written_.push_back(&client);
   arm();
 }
@@ -109,12 +109,12 @@ void MovedClients::tick() {
   if (!leads_) return;
   owner_.woke();
   look_at_answers(monotonic_ns());
-  tell_what_is_taken();
+  propose_acknowledged();
   arm();
 }
 
 // The next tick looks again at clients that have not acknowledged everything.
-void MovedClients::tell_what_is_taken() {
+void MovedClients::propose_acknowledged() {
   std::vector<Client*> again;
   for (Client* client : std::exchange(written_, {})) {
     const std::uint64_t total = client->acknowledged();
@@ -125,7 +125,7 @@ void MovedClients::tell_what_is_taken() {
     } else if (total < client->put() || client->server_closed()) {
       again.push_back(client);
     } else {
-      client->move.told = true;
+      client->move.all_logged = true;
     }
   }
   written_.insert(written_.end(), again.begin(), again.end());
@@ -153,7 +153,7 @@ bool MovedClients::take(Client& client, std::uint16_t host_port) {
   client.move.asked = make(client, client.put(), client.unput());
   if (!client.move.asked) return false;
   client.move.probe_position = client.put() + client.unput().size();
-  client.move.heard = 0;
+  client.move.answered_segments = 0;
   unanswered_.push_back(&client);
   arm();
   return true;
@@ -178,11 +178,12 @@ void MovedClients::look_at_answers(std::int64_t now_ns) {
   if (again) last_request_ns_ = now_ns;
   std::vector<Client*> ready;
   std::erase_if(unanswered_, [&](Client* client) {
-    const std::uint32_t heard = segments_of(client->move.asked);
-    if (heard != std::exchange(client->move.heard, heard)) client->move.heard_ns = now_ns;
-    if (again && heard == 0) ask_again(client->move.asked);
-    const bool quiet = now_ns - client->move.heard_ns >= quiet_ns(client->move.tcp);
-    if (patient && (heard == 0 || !quiet)) return false;
+    const std::uint32_t answered_segments = segments_of(client->move.asked);
+    if (answered_segments != std::exchange(client->move.answered_segments, answered_segments))
+      client->move.last_answer_ns = now_ns;
+    if (again && answered_segments == 0) ask_again(client->move.asked);
+    const bool quiet = now_ns - client->move.last_answer_ns >= quiet_ns(client->move.tcp);
+    if (patient && (answered_segments == 0 || !quiet)) return false;
     ready.push_back(client);
     return true;
   });
@@ -190,7 +191,8 @@ void MovedClients::look_at_answers(std::int64_t now_ns) {
 }
 
 void MovedClients::serve(Client& client) {
-  if (client.move.heard == 0) {  // the kernel keeps probing, with output that may be lost
+  if (client.move.answered_segments ==
+      0) {  // the kernel keeps probing, with output that may be lost
     return owner_.serve_moved(client, std::move(client.move.asked), client.move.probe_position);
   }
   const std::vector<std::byte> lacks = leave_silently(std::move(client.move.asked));
@@ -199,7 +201,7 @@ void MovedClients::serve(Client& client) {
   owner_.serve_moved(client, make(client, put, {}), put);
 }
 
-MovedClients::Left MovedClients::leave(Client& client) {
+MovedClients::Departure MovedClients::leave(Client& client) {
   if (client.move.asked) {
     (void)leave_silently(std::move(client.move.asked));
     return {};

@@ -57,11 +57,11 @@ class MovedClients final : public ClientMoves {
                     const VirtualAddress& peer) const;
   // This leader is deposed.  It sends nothing more to the client, which continues with the next
   // leader.
-  struct Left {
+  struct Departure {
     std::uint64_t taken = 0;       // bytes of output that the client has acknowledged
     std::vector<std::byte> lacks;  // bytes that were put and that the client has not acknowledged
   };
-  Left leave(Client& client);
+  Departure leave(Client& client);
 
   void committed(const Client& client) override;
   void written(Client& client) override;
@@ -85,7 +85,7 @@ class MovedClients final : public ClientMoves {
                     std::span<const std::byte> output) const;
   void look_at_answers(std::int64_t now_ns);
   void serve(Client& client);
-  void tell_what_is_taken();
+  void propose_acknowledged();
   void arm();
 
   event_base* base_;

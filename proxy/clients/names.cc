@@ -20,7 +20,7 @@ std::string name_of(const NameRequest& request) {
 
 }  // namespace
 
-void Names::tell(const NameRequest& request) {
+void Names::log_name(const NameRequest& request) {
   if (named_.size() >= kNamedMost || !named_.insert(name_of(request)).second) return;
   spdlog::info("the server asks for the name {}", name_of(request));
   if (named_.size() == kNamedMost) {
@@ -31,7 +31,7 @@ void Names::tell(const NameRequest& request) {
 void Names::asked(std::uint64_t number, const NameRequest& request) {
   if (!resolver_) return;
   last_asked_ = number;
-  tell(request);
+  log_name(request);
   const bool was_ahead = ahead_.erase(number) > 0;
   if (was_ahead) return;
   pending_[number] = request;

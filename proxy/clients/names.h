@@ -46,7 +46,7 @@ class Names {
   std::size_t pending() const noexcept { return pending_.size(); }
 
  private:
-  void tell(const NameRequest& request);
+  void log_name(const NameRequest& request);
 
   std::unique_ptr<NameResolver> resolver_;
   bool leading_ = false;

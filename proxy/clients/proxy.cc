@@ -91,7 +91,7 @@ void Proxy::carry_out(client_actions::Close& action) {
 void Proxy::carry_out(const client_actions::Accept& action) { update_accepting(action.port); }
 
 void Proxy::carry_out(const client_actions::Listen& action) {
-  if (action.on) close_left(action.port);
+  if (action.on) close_leftovers(action.port);
   for (const auto& listener : listeners_) {
     if (listener->port != action.port) continue;
     if (!action.on) {
@@ -119,7 +119,7 @@ void Proxy::carry_out(const client_actions::KeepOnly& action) {
   shared_->table().keep_only(action.slots);
 }
 
-void Proxy::carry_out(const client_actions::SaySlow& action) {
+void Proxy::carry_out(const client_actions::LogSlowClient& action) {
   spdlog::warn("a client that takes its output too slowly was reset: {} bytes were waiting",
                action.bytes);
 }
@@ -132,7 +132,7 @@ bool Proxy::is_active(const Listener& listener) const noexcept {
 }
 
 // LISTEN-2
-void Proxy::close_left(std::uint16_t port) noexcept {
+void Proxy::close_leftovers(std::uint16_t port) noexcept {
   if (!may_close()) return;
   for (const auto& listener : listeners_) {
     if (listener->port == port && !listener->restarts && !is_active(*listener))
@@ -158,7 +158,7 @@ void Proxy::make_way(const Place& place) noexcept {
 
 void Proxy::end_restart() {
   for (const auto& listener : listeners_) {
-    if (std::exchange(listener->restarts, false)) close_left(listener->port);
+    if (std::exchange(listener->restarts, false)) close_leftovers(listener->port);
   }
 }
 
@@ -325,7 +325,7 @@ void Proxy::committed(EntryType type, Index index, std::span<const std::byte> bo
 void Proxy::lead(bool leading, std::uint32_t reign) {
   if (leading) {
     adopt_sockets();
-    clients_.lead(reign, takes_none_);
+    clients_.lead(reign, adopts_none_);
   } else {
     clients_.follow();
   }
@@ -370,7 +370,7 @@ void Proxy::on_keeper_end(int, short, void* argument) {
 bool Proxy::may_lead(View view, std::int64_t now_ns) {
   if (!shared_) return true;
   const SharedSockets::Right right = shared_->become_writer(view, now_ns);
-  takes_none_ = right == SharedSockets::Right::kCannot;
+  adopts_none_ = right == SharedSockets::Right::kCannot;
   return right != SharedSockets::Right::kWaits;
 }
 
@@ -420,8 +420,8 @@ void Proxy::gone(Client& client) {
   run();
 }
 
-void Proxy::carry_out(const client_actions::Leave& action) {
-  const MovedClients::Left left = moved_->leave(*action.client);
+void Proxy::carry_out(const client_actions::CloseSilently& action) {
+  const MovedClients::Departure left = moved_->leave(*action.client);
   clients_.left(*action.client, left.taken, left.lacks);
 }
 

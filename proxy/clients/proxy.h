@@ -140,8 +140,8 @@ class Proxy final : private MovedClients::Owner,
   void end();
   // For clients that connect while this replica follows, on listening sockets of its own.  `on`:
   // they are forwarded; off: they wait in the kernel.
-  void set_clients_to_forward(ClientsToForward& strangers) noexcept {
-    clients_to_forward_ = &strangers;
+  void set_clients_to_forward(ClientsToForward& clients) noexcept {
+    clients_to_forward_ = &clients;
   }
   void take_clients_to_forward(bool on);
   // Clients may be waiting in the kernel's queue because the server's is full: look again soon.
@@ -228,12 +228,12 @@ class Proxy final : private MovedClients::Owner,
   void carry_out(const client_actions::SetLogged& action);
   void carry_out(const client_actions::Release& action);
   void carry_out(const client_actions::KeepOnly& action);
-  void carry_out(const client_actions::Leave& action);
-  void carry_out(const client_actions::SaySlow& action);
+  void carry_out(const client_actions::CloseSilently& action);
+  void carry_out(const client_actions::LogSlowClient& action);
 
   bool is_active(const Listener& listener) const noexcept;
   bool may_close() const noexcept { return leading() || !options_.shares_listeners; }
-  void close_left(std::uint16_t port) noexcept;
+  void close_leftovers(std::uint16_t port) noexcept;
   void update_accepting(std::uint16_t port);
   void accept_some(Listener& listener);
   void take_client(Listener& listener, ClientSocket socket, const VirtualAddress& peer);
@@ -271,7 +271,7 @@ class Proxy final : private MovedClients::Owner,
   std::unique_ptr<SharedSockets> shared_;
   event keeper_event_{};  // the keeper's end; or the time of the next attempt to start one
   std::unique_ptr<MovedClients> moved_;
-  bool takes_none_ = false;  // an earlier leader may still use the sockets
+  bool adopts_none_ = false;  // an earlier leader may still use the sockets
 };
 
 }  // namespace crane::proxy

@@ -21,6 +21,6 @@ inline constexpr std::int64_t kRoomLookNs = 5'000'000;
 inline constexpr std::uint64_t kQueuedBytesMax = 1ULL << 30;
 // Before leadership goes to another host: the time in which input that clients have sent, or that
 // their kernels send at once, arrives and is committed.  The answers wait for the next leader.
-inline constexpr std::int64_t kLetInNs = 3'000'000;
+inline constexpr std::int64_t kInputDrainNs = 3'000'000;
 
 }  // namespace crane::proxy

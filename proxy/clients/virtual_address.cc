@@ -117,17 +117,18 @@ void VirtualAddress::open_packets() noexcept {
   }
 }
 
-VirtualAddress::Heard VirtualAddress::hear() noexcept {
-  Heard heard = Heard::kNothing;
+VirtualAddress::ArpSighting VirtualAddress::read_arp_packets() noexcept {
+  ArpSighting sighting = ArpSighting::kNothing;
   ArpFrame frame{};
   ssize_t got = 0;
   while ((got = ::recv(packets_, &frame, sizeof frame, 0)) > 0) {  // frames of other hosts
     const bool named = got == static_cast<ssize_t>(sizeof frame) &&
                        std::memcmp(frame.name, kName, sizeof kName) == 0;
     const bool later = named && ntohl(frame.reign) > reign_;
-    if (heard != Heard::kReplaced) heard = later ? Heard::kReplaced : Heard::kAnother;
+    if (sighting != ArpSighting::kReplaced)
+      sighting = later ? ArpSighting::kReplaced : ArpSighting::kAnother;
   }
-  return heard;
+  return sighting;
 }
 
 Outcome VirtualAddress::take(std::uint32_t reign) {

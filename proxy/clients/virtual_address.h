@@ -45,12 +45,12 @@ class VirtualAddress {
 
   // Readable when another host has sent ARP packets about the address; -1: they cannot be received.
   int fd() const noexcept { return packets_; }
-  enum class Heard : std::uint8_t {
+  enum class ArpSighting : std::uint8_t {
     kNothing,
     kAnother,   // another host asks for it, or has it, too
     kReplaced,  // a later leader has it
   };
-  Heard hear() noexcept;
+  ArpSighting read_arp_packets() noexcept;
 
  private:
   Outcome change(bool add) const;

@@ -61,7 +61,7 @@ bool WriterRight::is_newest(View view) noexcept {
 
 bool WriterRight::insists(View view, std::int64_t now_ns) noexcept {
   if (older_asks_++ == 0) older_since_ns_ = now_ns;
-  if (older_asks_ < kAsksMost || now_ns - older_since_ns_ < kHearsNs) return false;
+  if (older_asks_ < kAsksMost || now_ns - older_since_ns_ < kOlderWriterNs) return false;
   newest_.store(view);
   return true;
 }

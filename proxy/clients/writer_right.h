@@ -44,7 +44,7 @@ class WriterRight {
   // A leader of an older view that asks this often, for this long, has had time to learn that it is
   // deposed.  Then the table is one that an earlier group has left.
   static constexpr unsigned kAsksMost = 1000;
-  static constexpr std::int64_t kHearsNs = 2'000'000'000;
+  static constexpr std::int64_t kOlderWriterNs = 2'000'000'000;
 
   // `memory`: the table.
   WriterRight(ConnectionTableLayout& memory, ProcessName own, Processes& processes) noexcept

@@ -30,7 +30,7 @@ void set_host_options(const Config& config, consensus::Options& options) {
   }
   options.members = f.members;
   options.ring_bytes = std::uint64_t{f.ring_mb} << 20;
-  if (!f.virtual_ip.empty()) options.let_in_ns = proxy::kLetInNs;
+  if (!f.virtual_ip.empty()) options.removed_leader_ns = proxy::kInputDrainNs;
 }
 
 }  // namespace

@@ -59,17 +59,17 @@ class EventLoop {
   }
   // Handles the pending events without sleeping.
   void poll() { event_base_loop(base_, EVLOOP_ONCE | EVLOOP_NONBLOCK); }
-  // Repeats poll() until `came()` or until a watched event wakes the loop; returns whether one of
-  // these happened.  The number of polls depends on whether recent calls succeeded.  Yields the
+  // Repeats poll() until `condition()` or until a watched event wakes the loop; returns whether one
+  // of these happened.  The number of polls depends on whether recent calls succeeded.  Yields the
   // processor between polls.
-  template <typename Came>
-  bool poll_for(const Came& came) {
+  template <typename Condition>
+  bool poll_for(const Condition& condition) {
     const std::uint32_t budget = polls_.next(kPollsMost);
     if (budget == 0) return false;
     const std::uint64_t before = wakes_;
     for (std::uint32_t i = 0; i < budget; ++i) {
       poll();
-      if (wakes_ != before || came()) {
+      if (wakes_ != before || condition()) {
         polls_.helped();
         return true;
       }

@@ -48,7 +48,7 @@ bool HostRole::open() {
   if (opened.ok()) {
     if (address_.fd() >= 0) {
       heard_ = ::event_new(::event_get_base(announce_), address_.fd(), EV_READ | EV_PERSIST,
-                           on_heard, this);
+                           on_arp_packets, this);
       ::event_add(heard_, nullptr);
     }
     return true;
@@ -178,7 +178,7 @@ void HostRole::take_address(std::uint32_t reign) {
                 file_.virtual_ip, file_.interface, taken.error().message());
 }
 
-void HostRole::give_up_address() {
+void HostRole::release_address() {
   announce(false);
   address_.give_up();
 }
@@ -198,16 +198,16 @@ void HostRole::on_announce(int, short, void* role) {
   that.announce(true);
 }
 
-void HostRole::on_heard(int, short, void* role) {
+void HostRole::on_arp_packets(int, short, void* role) {
   auto& that = *static_cast<HostRole*>(role);
   that.owner_.woke();
-  that.heard();
+  that.handle_arp_packets();
 }
 
-void HostRole::heard() {
-  const VirtualAddress::Heard what = address_.hear();
-  if (!address_.held() || what == VirtualAddress::Heard::kNothing) return;
-  if (what == VirtualAddress::Heard::kReplaced) {  // before the log shows it
+void HostRole::handle_arp_packets() {
+  const VirtualAddress::ArpSighting what = address_.read_arp_packets();
+  if (!address_.held() || what == VirtualAddress::ArpSighting::kNothing) return;
+  if (what == VirtualAddress::ArpSighting::kReplaced) {  // before the log shows it
     announce(false);
     return proxy_.silence();
   }

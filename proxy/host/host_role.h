@@ -73,7 +73,7 @@ class HostRole final : private proxy::ClientsToForward {
   // --- the role
   // `reign` increases from one leader of the group to the next.
   void take_address(std::uint32_t reign);
-  void give_up_address();
+  void release_address();
   // The role or the leader changed.  `refuses`: the group has no quorum.
   void follow(bool refuses);
   // The group has lost its quorum, or has one again.
@@ -92,8 +92,8 @@ class HostRole final : private proxy::ClientsToForward {
   std::string summary(bool refuses) const;
   static void on_announce(int, short, void* role);
   static void on_watchdog(int, short, void* role);
-  static void on_heard(int, short, void* role);
-  void heard();
+  static void on_arp_packets(int, short, void* role);
+  void handle_arp_packets();
   void pass_clients_on(bool refuses);
   void take_client_to_forward(int fd, std::uint16_t port, const std::string& peer) override;
 

@@ -21,13 +21,13 @@ void Listeners::open(const Place& place, std::uint64_t backlog) {
   supervisor_.listen(place, backlog);
 }
 
-void Listeners::open_all(bool tell_proxy) {
+void Listeners::open_all(bool notify_proxy) {
   for (std::uint32_t i = 1; i <= layout_.scheduler.files_used; ++i) {
     const dmt::FileRecord& f = layout_.files[i];
     if (f.kind != dmt::FileKind::kListener) continue;
     const ListenPlace place = dmt::place_of(f.listener);
     open(proxy::place_of(place), f.listener.backlog);  // LISTEN-1
-    if (!tell_proxy) continue;
+    if (!notify_proxy) continue;
     proxy_.output({OutputType::kListen, {}, f.listener.port, f.listener.backlog, 0},
                   std::as_bytes(std::span(&place, 1)));
   }

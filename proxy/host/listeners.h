@@ -30,9 +30,9 @@ class Listeners {
 
   // The server listens at `place`.
   void open(const Place& place, std::uint64_t backlog);
-  // Opens all ports again: for a new crane-run, or, with `tell_proxy`, for a server that was
+  // Opens all ports again: for a new crane-run, or, with `notify_proxy`, for a server that was
   // restored from a checkpoint.
-  void open_all(bool tell_proxy);
+  void open_all(bool notify_proxy);
 
   // --- binds that wait
   void wanted(const Place& place, std::uint64_t question) {

@@ -60,17 +60,17 @@ void LiveCheck::committed(const consensus::EntryView& entry) {
   if (proxy::decode(entry.payload, hash.body)) step(std::move(hash), now_ns_);
 }
 
-LiveCheck::Diverged LiveCheck::admitted_hash(const OutputHeader& header, bool takes_digests,
+LiveCheck::Diverged LiveCheck::admitted_hash(const OutputHeader& header, bool accepts_digests,
                                              std::int64_t now_ns) {
   const proxy::SchedulePoint here{header.conn, header.clock, header.argument};
-  step(cuts::Admitted{here, takes_digests, replica::voters_of(group_->members())}, now_ns);
+  step(cuts::Admitted{here, accepts_digests, replica::voters_of(group_->members())}, now_ns);
   return std::exchange(diverged_, std::nullopt);
 }
 
 cuts::Reign LiveCheck::reign() const { return {leadership_.leads(), leadership_.view()}; }
 
-void LiveCheck::heard(ReplicaId from, const proxy::Digest& digest) {
-  step(cuts::Heard{from, digest, reign()}, now_ns_);
+void LiveCheck::on_report(ReplicaId from, const proxy::Digest& digest) {
+  step(cuts::PeerDigest{from, digest, reign()}, now_ns_);
 }
 
 std::int64_t LiveCheck::step(bool serves, const EntryCounts& entries, std::int64_t now_ns) {
@@ -114,7 +114,7 @@ void LiveCheck::carry_out(cuts::StartAgain& begin) { server_.outputs().restart_f
 void LiveCheck::carry_out(cuts::Raise& alarm) {
   std::string text = std::move(alarm.what);
   if (alarm.theirs) text += differences(*alarm.theirs, alarm.leader);
-  if (alarm.says) spdlog::error("{}", text);
+  if (alarm.must_log) spdlog::error("{}", text);
   const std::string dir = alarm.keeps_evidence ? keep_evidence(alarm.at) : "";
   if (!dir.empty()) {
     spdlog::info(

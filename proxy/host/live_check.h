@@ -41,16 +41,16 @@ class LiveCheck {
   void committed(const consensus::EntryView& entry);
   // This replica is in the minority at the cut of log index `at`: it must not continue.
   using Diverged = std::optional<replica::cuts::Diverged>;
-  // The own server admitted an entry; Outputs already has all output before it.  `takes_digests`:
+  // The own server admitted an entry; Outputs already has all output before it.  `accepts_digests`:
   // the replica has not reached its end.
-  Diverged admitted(const OutputHeader& header, bool takes_digests, std::int64_t now_ns) {
-    return machine_.awaits(header.conn) ? admitted_hash(header, takes_digests, now_ns)
+  Diverged admitted(const OutputHeader& header, bool accepts_digests, std::int64_t now_ns) {
+    return machine_.awaits(header.conn) ? admitted_hash(header, accepts_digests, now_ns)
                                         : std::nullopt;
   }
 
   // --- the leader's
-  void lead() { step(replica::cuts::Led{}, now_ns_); }
-  void heard(ReplicaId from, const proxy::Digest& digest);
+  void lead() { step(replica::cuts::BecameLeader{}, now_ns_); }
+  void on_report(ReplicaId from, const proxy::Digest& digest);
   // Returns the latest time for the next call.  `serves`: it leads, takes clients, and continues.
   std::int64_t step(bool serves, const EntryCounts& entries, std::int64_t now_ns);
 
@@ -60,7 +60,7 @@ class LiveCheck {
   std::int64_t verified_ns() const noexcept { return machine_.verified_ns(); }
 
  private:
-  Diverged admitted_hash(const OutputHeader& header, bool takes_digests, std::int64_t now_ns);
+  Diverged admitted_hash(const OutputHeader& header, bool accepts_digests, std::int64_t now_ns);
   void step(const replica::cuts::Event& event, std::int64_t now_ns);
   void carry_out(replica::cuts::LookAtMembers&);
   void carry_out(replica::cuts::Propose& proposal);

@@ -95,7 +95,7 @@ std::string OperatorRequests::transfer(int to) {
   if (to != kAnyOther && !owner_.has_server(ReplicaId{static_cast<std::uint8_t>(to)})) {
     return refusal(Error{Code::kBusy, 0, "it currently has no server"}, what);
   }
-  if (!let_in({false, to})) {
+  if (!drain_input({false, to})) {
     if (const Outcome done = hand_over({false, to}); !done.ok()) {
       return refusal(done.error(), what);
     }
@@ -104,16 +104,16 @@ std::string OperatorRequests::transfer(int to) {
                                   : fmt::format("replica {} was requested to lead", to));
 }
 
-bool OperatorRequests::let_in(const HandOver& then) {
-  const std::int64_t lets_in_ns = owner_.lets_in_ns();
-  if (!leadership_.leads() || lets_in_ns == 0) return false;
+bool OperatorRequests::drain_input(const HandOver& then) {
+  const std::int64_t input_drain_ns = owner_.input_drain_ns();
+  if (!leadership_.leads() || input_drain_ns == 0) return false;
   hands_over_ = then;
-  hands_over_at_ns_ = monotonic_ns() + lets_in_ns;
+  hands_over_at_ns_ = monotonic_ns() + input_drain_ns;
   return true;
 }
 
 void OperatorRequests::leave_after_drain() {
-  if (!let_in({true})) owner_.leave();
+  if (!drain_input({true})) owner_.leave();
 }
 
 // Hands the lead to `then.to`.  For kAnyOther the others elect one of themselves; this replica

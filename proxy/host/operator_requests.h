@@ -37,7 +37,7 @@ class OperatorRequests {
     // Whether the replica has a server; otherwise it only votes.
     virtual bool has_server(ReplicaId who) const = 0;
     // How long bytes already sent by clients may be read before the lead is handed over; 0: not.
-    virtual std::int64_t lets_in_ns() const = 0;
+    virtual std::int64_t input_drain_ns() const = 0;
 
    protected:
     ~Owner() = default;
@@ -71,7 +71,7 @@ class OperatorRequests {
     int to = kAnyOther;
   };
   // False: there is nothing to read.
-  bool let_in(const HandOver& then);
+  bool drain_input(const HandOver& then);
   Outcome hand_over(const HandOver& then);
   std::string signal_server(std::uint32_t number);
   std::string copy_log(const control::Message& request);

@@ -68,7 +68,7 @@ Outcome check_placement(const std::string& path, Config& config) {
         fmt::format("[[replica]] {} {}: {} {}", config.replica, key, number, cause),
         "name another, or leave it out");
   };
-  const std::vector<int> mine = usable();
+  const std::vector<int> usable_here = usable();
   if (config.numa_node >= 0) {
     std::vector<int> nodes, cpus;
     if (!list_in(kNodes + "online", nodes) || !has(nodes, config.numa_node)) {
@@ -76,17 +76,17 @@ Outcome check_placement(const std::string& path, Config& config) {
                    "is not a node of this machine, which has " + setup::cpus_text(nodes));
     }
     list_in(kNodes + "node" + std::to_string(config.numa_node) + "/cpulist", cpus);
-    std::erase_if(cpus, [&](int cpu) { return !has(mine, cpu); });
+    std::erase_if(cpus, [&](int cpu) { return !has(usable_here, cpu); });
     if (config.cpus.empty()) config.cpus = cpus;  // none: the node has only memory
   }
   for (const int cpu : config.cpus) {
-    if (!has(mine, cpu)) {
+    if (!has(usable_here, cpu)) {
       return wrong(
           "cpus", cpu,
-          "is not a processor that the node may use; it may use " + setup::cpus_text(mine));
+          "is not a processor that the node may use; it may use " + setup::cpus_text(usable_here));
     }
   }
-  const std::vector<int>& may = config.cpus.empty() ? mine : config.cpus;
+  const std::vector<int>& may = config.cpus.empty() ? usable_here : config.cpus;
   if (config.cpu >= 0 && !has(may, config.cpu)) {
     return wrong(
         "cpu", config.cpu,
@@ -100,9 +100,9 @@ void place_node(Config& config) {
   (void)::sched_setscheduler(0, SCHED_BATCH, &none);
   if (config.numa_node >= 0) prefer_memory_of(config.numa_node);
   if (!config.cpus.empty()) bind_to(config.cpus);
-  const std::vector<int> mine = usable();
-  for (const int cpu : mine) config.processors |= cpu < 64 ? std::uint64_t{1} << cpu : 0;
-  if (mine.empty() || mine.back() >= 64) config.processors = 0;
+  const std::vector<int> usable_here = usable();
+  for (const int cpu : usable_here) config.processors |= cpu < 64 ? std::uint64_t{1} << cpu : 0;
+  if (usable_here.empty() || usable_here.back() >= 64) config.processors = 0;
 }
 
 std::string own_processors() { return setup::cpus_text(usable()); }

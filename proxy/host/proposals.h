@@ -64,16 +64,16 @@ class Proposals {
 
   // --- how fast clients are read
   // A follower's progress.
-  void heard(ReplicaId from, const replica::ProgressMessage& note, std::int64_t now_ns) {
-    pacing_.heard(from, note, now_ns);
+  void on_report(ReplicaId from, const replica::ProgressMessage& note, std::int64_t now_ns) {
+    pacing_.on_report(from, note, now_ns);
   }
   // `waiting_bytes` are committed, but not yet admitted by this replica's server.  `full` is true
   // if the log has no room.
   void pace(Index applied, std::uint64_t waiting_bytes, bool full, std::int64_t now_ns);
   std::int64_t waited_ns() const noexcept { return pacing_.waited_ns(); }
   std::int64_t held_ns(std::int64_t now_ns) const noexcept { return pacing_.held_ns(now_ns); }
-  replica::FollowerLag follower_lag(ReplicaId who, std::int64_t now_ns) const noexcept {
-    return pacing_.lag_of(who, now_ns);
+  replica::FollowerLag follower_lag(ReplicaId peer, std::int64_t now_ns) const noexcept {
+    return pacing_.lag_of(peer, now_ns);
   }
 
  private:

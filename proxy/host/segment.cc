@@ -246,7 +246,7 @@ Outcome Segment::adopt_file(const Config& config, const std::string& from) {
   s.leader_clock_limit.store(UINT64_MAX);
   // Preemption requests that were not obeyed yet are in the log after the checkpoint.
   s.preempt_clock.store(UINT64_MAX);
-  s.orders_given.store(s.preempt_requests_obeyed.load());
+  s.preempt_requests_sent.store(s.preempt_requests_obeyed.load());
   dmt::announce_restore(*w);
   return Done{};
 }

@@ -19,11 +19,12 @@ namespace crane::node {
 
 class ServerExit {
  public:
-  // It ended at a turn; `status` as from wait(2), `others`: the number of processes that continue.
-  void at_turn(int status, std::uint64_t others) noexcept {
+  // It ended at a turn; `status` as from wait(2), `processes_left`: the number of processes that
+  // continue.
+  void at_turn(int status, std::uint64_t processes_left) noexcept {
     exited_ = true;
     status_ = status;
-    others_ = others;
+    processes_left_ = processes_left;
   }
   // The kernel has ended it, too.  `refused`: the program that libcrane.so did not execute; or "".
   void report(std::string refused = {}) {
@@ -38,7 +39,7 @@ class ServerExit {
   bool by_signal() const noexcept { return WIFSIGNALED(status_); }
   bool failed() const noexcept { return status_ != 0; }
   // It has left its work to background processes, as a starting daemon does.
-  bool in_background() const noexcept { return status_ == 0 && others_ != 0; }
+  bool in_background() const noexcept { return status_ == 0 && processes_left_ != 0; }
   // The word for it in messages to crane-run.
   const char* reason() const noexcept {
     return by_signal() ? "signal" : in_background() ? "background" : "exited";
@@ -52,7 +53,7 @@ class ServerExit {
  private:
   bool exited_ = false, reported_ = false;
   int status_ = 0;
-  std::uint64_t others_ = 0;
+  std::uint64_t processes_left_ = 0;
   std::string refused_;
 };
 

@@ -342,7 +342,7 @@ void ServerMonitor::watch(std::uint32_t process, std::uint32_t pid, pid_t host_p
     const Watch gone = *entry;
     watches_.erase(host_pid);
     owner_.drain_server();
-    if (!gone_by_schedule(gone)) owner_.process_killed(gone.process, gone.pid);
+    if (!ended_by_schedule(gone)) owner_.process_killed(gone.process, gone.pid);
     return;
   }
   event_assign(&entry->event_, base_, entry->pidfd, EV_READ, on_process, entry.get());
@@ -385,12 +385,12 @@ pid_t ServerMonitor::host_pid(std::uint32_t process) const noexcept {
 
 std::uint32_t ServerMonitor::ending() const noexcept {
   for (const auto& [host_pid, watch] : watches_) {
-    if (gone_by_schedule(*watch)) return watch->pid;
+    if (ended_by_schedule(*watch)) return watch->pid;
   }
   return 0;
 }
 
-bool ServerMonitor::gone_by_schedule(const Watch& watch) const noexcept {
+bool ServerMonitor::ended_by_schedule(const Watch& watch) const noexcept {
   if (end_expected_) return true;
   const dmt::ProcessRecord& record = segment_.layout().processes[watch.process];
   if (record.gone.load(std::memory_order_seq_cst) != 0) return true;
@@ -406,7 +406,7 @@ void ServerMonitor::on_process(int, short, void* argument) {
   const std::unique_ptr<Watch> gone = std::move(monitor.watches_[watch.host_pid]);
   monitor.watches_.erase(gone->host_pid);
   monitor.owner_.drain_server();
-  if (!monitor.gone_by_schedule(*gone)) monitor.owner_.process_killed(gone->process, gone->pid);
+  if (!monitor.ended_by_schedule(*gone)) monitor.owner_.process_killed(gone->process, gone->pid);
 }
 
 // --- the end -------------------------------------------------------------------------------------
@@ -462,9 +462,9 @@ std::string ServerMonitor::why_no_checkin(int status) const {
   }
   const std::string tail = log_tail();
   // A message of AddressSanitizer, which must be loaded before libcrane.so.
-  const bool wants_first = tail.find("ASan runtime does not come first") != std::string::npos;
+  const bool is_asan_order = tail.find("ASan runtime does not come first") != std::string::npos;
   return fmt::format("{} {}{}{}", server_as_.command[0], how, tail,
-                     wants_first ? "; run it with ASAN_OPTIONS=verify_asan_link_order=0" : "");
+                     is_asan_order ? "; run it with ASAN_OPTIONS=verify_asan_link_order=0" : "");
 }
 
 std::string ServerMonitor::last_refusal() const {

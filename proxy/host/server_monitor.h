@@ -137,7 +137,7 @@ class ServerMonitor final : private CheckIns::Owner {
   void checked_in(const dmt::CheckIn& in, pid_t host_pid) override;
   void watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid);
   void lower_priority(pid_t host_pid);
-  bool gone_by_schedule(const Watch& watch) const noexcept;
+  bool ended_by_schedule(const Watch& watch) const noexcept;
   std::string log_tail() const;
   std::string why_no_checkin(int status) const;
   checkpoint::ServerOptions options() const;

@@ -10,14 +10,14 @@ namespace crane::node {
 
 namespace decided = replica::service;
 
-void Service::follow_role(Index applied, bool goes_on, bool stopping, std::int64_t now_ns) {
+void Service::follow_role(Index applied, bool is_active, bool stopping, std::int64_t now_ns) {
   applied_ = applied;
   now_ns_ = now_ns;
   decided::Round round;
   round.deposed = leadership_.take_deposed();
   round.changed = leadership_.take_changed();
   round.stopping = stopping;
-  round.goes_on = goes_on;
+  round.is_active = is_active;
   round.leads = leadership_.leads();
   round.started = leadership_.started();
   round.serves = proxy_.leading();
@@ -46,7 +46,7 @@ std::string Service::why_not_served() const {
 void Service::carry_out(const decided::StopServing&) {
   layout_.scheduler.leading.store(0, std::memory_order_relaxed);
   proxy_.lead(false);
-  if (host_ != nullptr) host_->give_up_address();
+  if (host_ != nullptr) host_->release_address();
   proposals_.pause();
 }
 

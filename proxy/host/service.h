@@ -44,10 +44,10 @@ class Service {
         proposals_(proposals),
         host_(host) {}
 
-  // Carries out a change of the role; call while no connection is in use.  `goes_on` is
+  // Carries out a change of the role; call while no connection is in use.  `is_active` is
   // true if nothing stops this replica and its server has not ended.  `stopping` is true if the
   // replica was requested to stop.
-  void follow_role(Index applied, bool goes_on, bool stopping, std::int64_t now_ns);
+  void follow_role(Index applied, bool is_active, bool stopping, std::int64_t now_ns);
   // Reports a replica that can serve nothing to its operator, and to its clients if other hosts may
   // serve them.
   void look_at_quorum(const consensus::QuorumStatus& quorum, std::int64_t now_ns);

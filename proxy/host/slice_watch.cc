@@ -73,7 +73,7 @@ void SliceWatch::look_at_server(slices::Look& look) {
   look.point = w_.slice_report.point.load(std::memory_order_relaxed);
   look.weight_ps = w_.slice_report.weight_ps.load(std::memory_order_relaxed);
   look.cpu_ns = w_.slice_report.cpu_ns.load(std::memory_order_relaxed);
-  const dmt::Glimpse now = dmt::glimpse(const_cast<dmt::Layout&>(w_));
+  const dmt::TurnSnapshot now = dmt::glimpse(const_cast<dmt::Layout&>(w_));
   if (now.slot == dmt::kNone || now.in_operation) return;
   look.thread = {now.slot, now.clock};
   look.early_points = w_.early_points.used;
@@ -147,8 +147,8 @@ void SliceWatch::carry_out(const slices::BeginAgain& begin) {
   server_.scheduler_link().hold(false);
 }
 
-void SliceWatch::carry_out(const slices::Say& say) {
-  spdlog::log(say.warns ? spdlog::level::warn : spdlog::level::info, "{}", say.text);
+void SliceWatch::carry_out(const slices::LogMessage& report) {
+  spdlog::log(report.warns ? spdlog::level::warn : spdlog::level::info, "{}", report.text);
 }
 
 }  // namespace crane::node

@@ -42,7 +42,7 @@ class SliceWatch final : private ticks::Finder::Owner {
   void carry_out(const replica::slices::Find& find);
   void carry_out(const replica::slices::Propose& proposal);
   void carry_out(const replica::slices::BeginAgain& begin);
-  void carry_out(const replica::slices::Say& say);
+  void carry_out(const replica::slices::LogMessage& report);
   bool others_wait(const replica::slices::Computing& thread) const;
 
   const std::string path_;

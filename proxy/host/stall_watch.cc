@@ -65,7 +65,7 @@ stalls::Tick StallWatch::look(Role role) {
   tick.clock = dmt::clock_now(w_);
   tick.leader_clock_limit = dmt::leader_clock_limit(w_);
   if (PreemptBody held{}; dmt::has_held_thread(w_, held)) tick.held = held;
-  const dmt::Glimpse now = dmt::glimpse(w_);
+  const dmt::TurnSnapshot now = dmt::glimpse(w_);
   if (now.slot != dmt::kNone) {
     tick.holder = {now.slot, now.clock, now.in_operation, now.helps, now.known};
   }

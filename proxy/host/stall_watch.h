@@ -52,7 +52,9 @@ class StallWatch {
   // The server recovered from a checkpoint, at `clock`; the log after its entry follows.
   void restore(std::uint64_t passed, std::uint64_t clock);
 
-  const replica::Standing& standing() const noexcept { return machine_.standing(); }
+  const replica::StalledThread& stalled_thread() const noexcept {
+    return machine_.stalled_thread();
+  }
 
  private:
   replica::stalls::Tick look(Role role);

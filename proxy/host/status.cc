@@ -35,11 +35,11 @@ nlohmann::json peer_json(const NodeStatus& s, const consensus::MemberStatus& m,
                          nlohmann::json known) {
   const auto found = s.peers.find(value(m.id));
   const auto seen = found == s.peers.end() ? replica::PeerView{} : found->second;
-  known["streaming"] = s.role == "leader" ? m.streaming : seen.gets_log;
+  known["streaming"] = s.role == "leader" ? m.streaming : seen.receives_log;
   known["silent"] = seen.silent;
   known["was_there"] = seen.was_there;
-  if (seen.told) {
-    known["readiness"] = control::to_json(*seen.told);
+  if (seen.reported) {
+    known["readiness"] = control::to_json(*seen.reported);
     known["applied"] = seen.applied;
   }
   if (s.role != "leader") return known;
@@ -106,16 +106,18 @@ nlohmann::json unhooked_json(const NodeStatus& s) {
 // time slices.
 nlohmann::json stalls_json(const NodeStatus& s) {
   constexpr std::int64_t kShownNs = 1'000'000'000;
-  nlohmann::json standing;
-  const auto ns = static_cast<std::int64_t>(s.now_ns) - s.standing.since_ns;
-  if (s.standing.slot != 0 && ns >= kShownNs) {
-    standing = {{"slot", s.standing.slot}, {"clock", s.standing.clock}, {"for_ms", ns / 1'000'000}};
+  nlohmann::json stalled_thread;
+  const auto ns = static_cast<std::int64_t>(s.now_ns) - s.stalled_thread.since_ns;
+  if (s.stalled_thread.slot != 0 && ns >= kShownNs) {
+    stalled_thread = {{"slot", s.stalled_thread.slot},
+                      {"clock", s.stalled_thread.clock},
+                      {"for_ms", ns / 1'000'000}};
   }
   nlohmann::json unsliced;
   if (!s.unsliced.where.empty()) {
     unsliced = {{"where", s.unsliced.where}, {"for_ms", s.unsliced.lasted_ns / 1'000'000}};
   }
-  return {{"spins", s.spins},   {"preempted", s.preempted},     {"standing_still", standing},
+  return {{"spins", s.spins},   {"preempted", s.preempted},     {"standing_still", stalled_thread},
           {"slices", s.slices}, {"tick_points", s.tick_points}, {"unsliced", unsliced}};
 }
 
@@ -305,7 +307,7 @@ control::GroupView seen_by(const NodeStatus& s) {
   if (s.leader < kReplicasMax) known.leader = ReplicaId{s.leader};
   known.members = s.log.members;
   known.own = s.readiness;
-  known.gets_log = s.gets_log;
+  known.receives_log = s.receives_log;
   known.no_quorum = s.no_quorum;
   known.alarm = s.alarm;
   known.unsupervised = s.unsupervised;

@@ -69,7 +69,7 @@ struct NodeStatus {
   bool settled = false;             // no thread had the turn while clock and hash were read
   bool spins = false;               // the stall rule is in force
   std::uint64_t preempted = 0;      // preempted threads on this replica
-  replica::Standing standing;
+  replica::StalledThread stalled_thread;
   std::uint64_t slices = 0;  // slices ended on this replica
   std::uint32_t tick_points = 0;
   replica::Unsliced unsliced;
@@ -97,7 +97,7 @@ struct NodeStatus {
   std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;
   control::Readiness readiness;  // of this replica
   std::map<std::uint8_t, replica::PeerView> peers;
-  bool gets_log = true;            // as last reported by the leader
+  bool receives_log = true;        // as last reported by the leader
   bool unsupervised = false;       // no crane-run starts lost replicas
   bool keeps_connections = false;  // connections survive a change of the leader
   std::uint64_t adopted = 0, last_adopted = 0, last_reset = 0;

@@ -154,7 +154,7 @@ NodeStatus StatusReporter::status() {
   s.applied = value(server.applied());
   describe_schedule(server.layout(), s);
   s.soft_barriers = soft_barriers_of(from_.config, server.layout());
-  s.standing = from_.stalls.standing();
+  s.stalled_thread = from_.stalls.stalled_thread();
   s.unsliced = from_.slices.unsliced();
   describe_check(from_.live_check, s);
   s.no_quorum = from_.service.why_not_served();
@@ -207,7 +207,7 @@ void StatusReporter::describe_peers(NodeStatus& s, std::int64_t now_ns) {
     if (value(m.id) == s.replica) continue;
     s.peers[value(m.id)] = own_.notes().seen(m.id, ReplicaId{s.leader}, now_ns);
   }
-  s.gets_log = own_.notes().gets_log(ReplicaId{s.leader}, ReplicaId{s.replica});
+  s.receives_log = own_.notes().receives_log(ReplicaId{s.leader}, ReplicaId{s.replica});
 }
 
 nlohmann::json StatusReporter::answer() {
@@ -232,12 +232,12 @@ void StatusReporter::step(std::int64_t now_ns) {
   const replica::Glance seen = glance();
   if (own_.must_write(seen, now_ns)) report();
   if (own_.must_look(now_ns)) look(now_ns);
-  if (own_.must_report(seen, now_ns)) tell_peers(seen, now_ns);  // its next time is set there
+  if (own_.must_report(seen, now_ns)) send_notes(seen, now_ns);  // its next time is set there
 }
 
-void StatusReporter::tell_peers(const replica::Glance& seen, std::int64_t now_ns) {
-  const auto report = own_.tell(readiness(seen, false, now_ns), seen, from_.server.applied(),
-                                from_.group.status(), now_ns);
+void StatusReporter::send_notes(const replica::Glance& seen, std::int64_t now_ns) {
+  const auto report = own_.note_to_send(readiness(seen, false, now_ns), seen,
+                                        from_.server.applied(), from_.group.status(), now_ns);
   for (const ReplicaId to : report.to) {
     own_.sent(to, send(from_.group, to, report.note), now_ns);
   }

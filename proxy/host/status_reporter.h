@@ -72,12 +72,12 @@ class StatusReporter {
   void step(std::int64_t now_ns);
   std::int64_t due_ns() const noexcept { return own_.due_ns(); }
   // The last report of a peer, or this replica's own; nullopt: none since the peer connected.
-  std::optional<control::Readiness> told(ReplicaId who) const {
-    if (value(who) == from_.config.replica) return readiness(glance(), false, monotonic_ns());
-    return own_.notes().told(who);
+  std::optional<control::Readiness> reported(ReplicaId peer) const {
+    if (value(peer) == from_.config.replica) return readiness(glance(), false, monotonic_ns());
+    return own_.notes().reported(peer);
   }
-  void heard(ReplicaId from, const replica::PeerNote& note, std::int64_t now_ns) {
-    own_.notes().heard(from, note, now_ns);
+  void on_report(ReplicaId from, const replica::PeerNote& note, std::int64_t now_ns) {
+    own_.notes().on_report(from, note, now_ns);
   }
 
  private:
@@ -87,7 +87,7 @@ class StatusReporter {
   bool no_room() const;
   control::Readiness readiness(const replica::Glance& seen, bool needs_checkpoint,
                                std::int64_t now_ns) const;
-  void tell_peers(const replica::Glance& seen, std::int64_t now_ns);
+  void send_notes(const replica::Glance& seen, std::int64_t now_ns);
   void describe_peers(NodeStatus& status, std::int64_t now_ns);
 
   StatusSources from_;

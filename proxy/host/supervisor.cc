@@ -90,7 +90,7 @@ void Supervisor::receive() {
     if (message.value().text.empty()) {
       stop_watching();
       channel_.replace(-1);
-      return owner_->supervisor_gone();
+      return owner_->supervisor_lost();
     }
     carry_out(message.value().text, message.value().fd);
   }
@@ -99,22 +99,22 @@ void Supervisor::receive() {
 void Supervisor::carry_out(const std::string& text, int fd) {
   const auto command = parse_command(text);
   const bool listener = command && command->is("listener");
-  if (listener && fd >= 0) return owner_->listener_came(place_of(*command), fd);
+  if (listener && fd >= 0) return owner_->listener_received(place_of(*command), fd);
   if (listener) return lost_listener(place_of(*command));
   if (fd >= 0) ::close(fd);
   if (!command) return;
-  if (command->is("stop")) return owner_->stop_asked();
+  if (command->is("stop")) return owner_->stop_requested();
   if (command->is("listen_failed")) {
     return owner_->listen_failed(place_of(*command), command->number<int>("error"),
                                  command->text("message"));
   }
   if (command->is("not_published")) return owner_->not_published(place_of(*command));
   if (command->is("signal")) {
-    return owner_->signal_asked(command->number<std::uint32_t>("signo"),
-                                command->number<std::uint32_t>("pid"));
+    return owner_->signal_requested(command->number<std::uint32_t>("signo"),
+                                    command->number<std::uint32_t>("pid"));
   }
-  if (command->is("member")) return owner_->member_asked(*command);
-  if (command->is("checkpoint")) return owner_->checkpoint_asked();
+  if (command->is("member")) return owner_->member_requested(*command);
+  if (command->is("checkpoint")) return owner_->checkpoint_requested();
 }
 
 // Without a free descriptor the kernel delivers the message without the socket.

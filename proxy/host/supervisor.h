@@ -32,18 +32,18 @@ class Supervisor {
   class Owner : public proxy::Woken {
    public:
     // A listening socket for this port of the server; the callee owns the descriptor.
-    virtual void listener_came(const Place& place, int fd) = 0;
+    virtual void listener_received(const Place& place, int fd) = 0;
     virtual void listen_failed(const Place& place, int error, const std::string& message) = 0;
     // A listening socket came while this process had no free descriptor for it: request it again.
     virtual void listener_lost() = 0;
     // Clients are not to reach this port of the server.
     virtual void not_published(const Place& place) = 0;
-    virtual void stop_asked() = 0;
-    virtual void signal_asked(std::uint32_t signo, std::uint32_t pid) = 0;
-    virtual void member_asked(const control::Message& change) = 0;
-    virtual void checkpoint_asked() = 0;
+    virtual void stop_requested() = 0;
+    virtual void signal_requested(std::uint32_t signo, std::uint32_t pid) = 0;
+    virtual void member_requested(const control::Message& change) = 0;
+    virtual void checkpoint_requested() = 0;
     // crane-run has ended, or was killed.
-    virtual void supervisor_gone() = 0;
+    virtual void supervisor_lost() = 0;
 
    protected:
     ~Owner() = default;

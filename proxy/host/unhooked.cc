@@ -30,7 +30,7 @@ std::string text_of(const char (&text)[size]) {
   return std::string(text, strnlen(text, size));
 }
 
-Unhooked in_words(const dmt::UnhookedRecord& r) {
+Unhooked describe(const dmt::UnhookedRecord& r) {
   std::string call = text_of(r.call.name);
   if (call == "unknown") call = fmt::format("number {}", r.call.number);
   return {std::move(call), text_of(r.call.object), name(r.call.outcome), r.call.offset,
@@ -42,7 +42,7 @@ Unhooked in_words(const dmt::UnhookedRecord& r) {
 std::vector<Unhooked> unhooked_calls(const dmt::Layout& layout) {
   std::vector<Unhooked> all;
   for (std::uint32_t i = 0; i < dmt::kUnhookedMax && all.size() < kShownMost; ++i) {
-    if (const auto* record = dmt::unhooked_record(layout, i)) all.push_back(in_words(*record));
+    if (const auto* record = dmt::unhooked_record(layout, i)) all.push_back(describe(*record));
   }
   return all;
 }
@@ -57,7 +57,7 @@ std::string unhooked_reason(const dmt::Layout& layout) {
   const std::uint32_t stopped = layout.unhooked.stopped.load(std::memory_order_acquire);
   const auto* record = stopped == 0 ? nullptr : dmt::unhooked_record(layout, stopped - 1);
   if (record == nullptr) return "";
-  const Unhooked u = in_words(*record);
+  const Unhooked u = describe(*record);
   return fmt::format("the server's system call {} at {}+0x{:x} bypassed libcrane.so", u.call,
                      u.object, u.offset);
 }

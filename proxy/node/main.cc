@@ -52,7 +52,7 @@ using crane::setup::CommandLine;
 using crane::setup::Program;
 using crane::setup::Word;
 
-// The prefix of a line, as crane::setup::say() writes it for this level.
+// The prefix of a line, as crane::setup::print_message() writes it for this level.
 class HeadFlag final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
@@ -182,7 +182,7 @@ int run_by_itself(const std::string& path, int replica, const RestartPlan& begin
   Config config;
   const auto problem = crane::node::host_config(path, replica, directories, config);
   if (!problem) {
-    crane::setup::say(problem.error().text);
+    crane::setup::print_message(problem.error().text);
     // A person at a terminal gets the message; a service waits for room.
     const bool full = crane::setup::status_of(problem) == crane::setup::Status::kDiskFull;
     if (full && crane::setup::service_manager().manages()) {
@@ -295,7 +295,7 @@ int main(int argc, char** argv) {
                         "(REFERENCE.md: Exit status)."};
   const auto report = [](const std::string& mistake) {
     crane::setup::set_program("crane-node");
-    crane::setup::say("command line: " + mistake + "; see crane-node --help");
+    crane::setup::print_message("command line: " + mistake + "; see crane-node --help");
   };
   const int usage = static_cast<int>(crane::setup::Status::kUsage);
   if (const auto status = CommandLine(program).status_after(argc, argv, usage, report)) {
@@ -313,7 +313,7 @@ int main(int argc, char** argv) {
     crane::setup::set_program("crane-node");
     const crane::Outcome found = find_instance(typed.instance, typed.path, typed.replica);
     if (!found) {
-      crane::setup::say(found.error().text);
+      crane::setup::print_message(found.error().text);
       return found.error().exit_status;
     }
   }

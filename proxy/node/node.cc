@@ -97,7 +97,7 @@ replica::Life Node::life() const noexcept {
   l.acceptor_only = recovery_->acceptor_only();
   l.begun = server_->begun();
   l.ended = server_->exit().exited();
-  l.given_away = recovery_->handed_over();
+  l.server_handed_over = recovery_->handed_over();
   l.reached_start = value(start) != 0 && server_->applied() >= start;
   l.leads = leadership_.leads();
   l.keeps_leading = consensus_->keeps_leading();
@@ -128,7 +128,7 @@ bool Node::round() {
   const bool output = server_->drain() > 0;
   look_for_memory();
   end_.observe(output, server_->applied(), now_ns_);
-  service_->follow_role(server_->applied(), life().goes_on(), end_.stopping(), now_ns_);
+  service_->follow_role(server_->applied(), life().is_active(), end_.stopping(), now_ns_);
   if (proxy_->waits_for_room()) proxy_->look_for_room();
   propose_inputs();
   if (life().may_propose()) proposals_->propose_grants(server_->applied(), now_ns_);
@@ -197,7 +197,7 @@ bool Node::work_waiting() const noexcept {
   if (server_->scheduler_link().outputs_waiting() || stalls || leadership_.has_change() || inputs) {
     return true;
   }
-  if (!leadership_.leads() || leadership_.busy() || !life().goes_on()) return false;
+  if (!leadership_.leads() || leadership_.busy() || !life().is_active()) return false;
   return !leadership_.started() || proposals_->has_news(server_->applied());
 }
 
@@ -253,7 +253,7 @@ std::int64_t Node::report_progress() {
 // While this replica leads, another replica's server may be ahead of the own one.
 std::int64_t Node::watch_lead() {
   const bool no_server = recovery_->acceptor_only();
-  const bool leads = life().may_give_lead_away();
+  const bool leads = life().can_hand_over_lead();
   const Index applied = server_->applied();
   replica::LeadWatch::Inputs seen{leads, applied, 0, 0, !no_server};
   std::vector<ReplicaId> voters;
@@ -306,7 +306,7 @@ void Node::shut_down() {
     consensus_->flush_doorbells();
   }
   if (proxy_ != nullptr) proxy_->lead(false);
-  if (host_ != nullptr) host_->give_up_address();
+  if (host_ != nullptr) host_->release_address();
   if (opened) {
     server_->note_rest(whole);
     server_->fence();

@@ -102,7 +102,7 @@ class Node final : public EventLoop::Owner,
 
   // --- messages of other replicas, and the log (node_events.cc)
   void on_message(ReplicaId from, std::span<const std::byte> bytes);
-  void hear(ReplicaId from, const replica::ServerPlaceMessage& message);
+  void receive(ReplicaId from, const replica::ServerPlaceMessage& message);
   void on_committed(const consensus::EntryView& entry);
 
   // --- the server (node_events.cc)
@@ -134,17 +134,19 @@ class Node final : public EventLoop::Owner,
   }
   void drain() override;
   void leave() override { end_.leave_now(); }
-  bool has_server(ReplicaId who) const override { return recovery_->has_server(who); }
-  std::int64_t lets_in_ns() const override { return proxy_->moves() ? proxy::kLetInNs : 0; }
-  void listener_came(const Place& place, int fd) override { proxy_->add_listener(place, fd); }
+  bool has_server(ReplicaId peer) const override { return recovery_->has_server(peer); }
+  std::int64_t input_drain_ns() const override {
+    return proxy_->moves() ? proxy::kInputDrainNs : 0;
+  }
+  void listener_received(const Place& place, int fd) override { proxy_->add_listener(place, fd); }
   void listen_failed(const Place& place, int error, const std::string& message) override;
   void listener_lost() override;
   void not_published(const Place& place) override;
-  void stop_asked() override;
-  void signal_asked(std::uint32_t signo, std::uint32_t pid) override;
-  void member_asked(const control::Message& change) override;
-  void checkpoint_asked() override { recovery_->request_if_needed(); }
-  void supervisor_gone() override;
+  void stop_requested() override;
+  void signal_requested(std::uint32_t signo, std::uint32_t pid) override;
+  void member_requested(const control::Message& change) override;
+  void checkpoint_requested() override { recovery_->request_if_needed(); }
+  void supervisor_lost() override;
   void signalled(int signo) override;
 
   // --- requests of one part to another (node_events.cc)
@@ -161,14 +163,14 @@ class Node final : public EventLoop::Owner,
     return proposals_->propose(type, grant, body, now_ns_);
   }
   GrantTurns input_grant() const override { return proposals_->input_grant(); }
-  std::int64_t lag_ns(ReplicaId who) const override {
-    return proposals_->follower_lag(who, now_ns_).ns;
+  std::int64_t lag_ns(ReplicaId peer) const override {
+    return proposals_->follower_lag(peer, now_ns_).ns;
   }
-  std::optional<control::Readiness> readiness_of(ReplicaId who) const override;
+  std::optional<control::Readiness> readiness_of(ReplicaId peer) const override;
   void put_out_for_server(const OutputHeader& header, std::span<const std::byte> bytes) override {
     server_->handle_output(header, bytes);
   }
-  void let_in(const OutputHeader& header, const ListenPlace& place, bool last) override;
+  void release_output(const OutputHeader& header, const ListenPlace& place, bool last) override;
   void refusal_changed(const std::string& reason) override { supervisor_.refused_dumps(reason); }
   void caught_up() override { progress_.caught_up(); }
   std::vector<std::byte> group_facts() const override { return consensus_->group_facts(); }

@@ -33,27 +33,27 @@ void Node::on_message(ReplicaId from, std::span<const std::byte> bytes) {
     return spdlog::warn("replica {} sent {} bytes that are not a message", value(from),
                         bytes.size());
   }
-  struct Heard {
+  struct MessageReceiver {
     Node& node;
     ReplicaId from;
     void operator()(const replica::ProgressMessage& m) {
-      node.proposals_->heard(from, m, node.now_ns_);
+      node.proposals_->on_report(from, m, node.now_ns_);
     }
-    void operator()(const replica::CommittedMessage& m) { node.recovery_->heard(from, m); }
-    void operator()(const replica::ServerPlaceMessage& m) { node.hear(from, m); }
-    void operator()(const replica::CheckpointNote& m) { node.recovery_->heard(m); }
-    void operator()(const replica::RefusalMessage& m) { node.recovery_->heard(m); }
+    void operator()(const replica::CommittedMessage& m) { node.recovery_->on_report(from, m); }
+    void operator()(const replica::ServerPlaceMessage& m) { node.receive(from, m); }
+    void operator()(const replica::CheckpointNote& m) { node.recovery_->on_report(m); }
+    void operator()(const replica::RefusalMessage& m) { node.recovery_->on_report(m); }
     void operator()(const replica::PeerNote& m) {
-      if (node.status_ != nullptr) node.status_->heard(from, m, node.now_ns_);
+      if (node.status_ != nullptr) node.status_->on_report(from, m, node.now_ns_);
     }
-    void operator()(const proxy::Digest& m) { node.live_check_->heard(from, m); }
+    void operator()(const proxy::Digest& m) { node.live_check_->on_report(from, m); }
   };
-  std::visit(Heard{*this, from}, *message);
+  std::visit(MessageReceiver{*this, from}, *message);
 }
 
 // A leader's question, or a follower's answer.
-void Node::hear(ReplicaId from, const replica::ServerPlaceMessage& message) {
-  if (message.answers != 0) return lead_watch_.heard(from, message, now_ns_);
+void Node::receive(ReplicaId from, const replica::ServerPlaceMessage& message) {
+  if (message.answers != 0) return lead_watch_.on_report(from, message, now_ns_);
   replica::ServerPlaceMessage answer;
   answer.answers = 1;
   if (!recovery_->acceptor_only()) {
@@ -120,17 +120,17 @@ void Node::deliver(const consensus::EntryView& entry, bool was_held) {
     mode_.connected(ConnId{value(entry.at.index)}, body);
   }
   if (!was_held) stalls_->committed(type, entry.payload);
-  consensus::EntryView given = entry;
+  consensus::EntryView delivered = entry;
   if (type == EntryType::kHash) {
     live_check_->committed(entry);
     // The server does not use the rest.
-    given.payload = entry.payload.first(std::min(entry.payload.size(), sizeof(HashEntryHead)));
+    delivered.payload = entry.payload.first(std::min(entry.payload.size(), sizeof(HashEntryHead)));
   }
   if (type == EntryType::kRestart) {
-    given.payload = entry.payload.first(std::min(entry.payload.size(), sizeof(RestartBody)));
+    delivered.payload = entry.payload.first(std::min(entry.payload.size(), sizeof(RestartBody)));
   }
   recovery_->before_server(entry);
-  server_->scheduler_link().committed(given);
+  server_->scheduler_link().committed(delivered);
   recovery_->after_server(entry);
 }
 
@@ -152,9 +152,9 @@ bool Node::has_early_point(const consensus::EntryView& entry) {
   return false;
 }
 
-std::optional<control::Readiness> Node::readiness_of(ReplicaId who) const {
+std::optional<control::Readiness> Node::readiness_of(ReplicaId peer) const {
   if (status_ == nullptr) return std::nullopt;
-  return status_->told(who);
+  return status_->reported(peer);
 }
 
 // --- the server ---------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ void Node::server_started(pid_t pid) {
   if (revived.ok() && revived.value()) {  // its threads sleep until the next entry
     listeners_->open_all(true);
     listeners_->recover();
-    dmt::give_up_turn(server_->layout());
+    dmt::release_turn(server_->layout());
   }
   if (!mode_.server_started(pid, why).ok()) fail(ExitStatus::kBadConfiguration, why);
   supervisor_.server(pid);

@@ -153,7 +153,7 @@ void Node::open_checks() {
     if (start.restores_processes()) {
       recover_clients(layout, *proxy_);
     } else {
-      dmt::go_on_from(layout, start.carried());
+      dmt::continue_from(layout, start.carried());
     }
     proxy_->recover_at(s.clock);
     server_->outputs().restore(s.outputs, {value(s.at.index), s.clock, s.hash});
@@ -200,7 +200,7 @@ bool Node::open_group() {
     if (status_ != nullptr) status_->changed(now_ns_);
   };
   callbacks.on_fatal = [this](const char* why) {
-    leadership_.gone();
+    leadership_.stop_leading();
     const bool removed = consensus_ != nullptr && consensus_->status().removed;
     if (removed) {
       end_.leave_group();

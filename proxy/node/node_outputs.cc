@@ -9,7 +9,7 @@
 namespace crane::node {
 
 void Node::handle_server_output(const OutputHeader& header, proxy::Pieces pieces, bool last) {
-  if (recovery_->keeps_back(header, proxy::listen_place(pieces))) return;
+  if (recovery_->holds_back(header, proxy::listen_place(pieces))) return;
   switch (header.type) {
     case OutputType::kListen:
       listeners_->open(proxy::place_of(header, pieces), header.argument);
@@ -47,7 +47,7 @@ void Node::handle_server_output(const OutputHeader& header, proxy::Pieces pieces
   proxy_->put_out(header, pieces, last);
 }
 
-void Node::let_in(const OutputHeader& header, const ListenPlace& place, bool last) {
+void Node::release_output(const OutputHeader& header, const ListenPlace& place, bool last) {
   const auto bytes = std::as_bytes(std::span(&place, 1));
   handle_server_output(header, {&bytes, 1}, false);
   if (last) proxy_->end_restart();

@@ -61,7 +61,7 @@ void Node::drain() {
 
 void Node::signalled(int signo) {
   if (signo == SIGTERM) return requests_->leave_after_drain();
-  if (!mode_.takes_interrupt()) stop_asked();
+  if (!mode_.takes_interrupt()) stop_requested();
 }
 
 // --- crane-run ----------------------------------------------------------------------------------
@@ -81,18 +81,18 @@ void Node::not_published(const Place& place) {
   listeners_->settled(place, 0);
 }
 
-void Node::stop_asked() { end_.request(monotonic_ns(), server_->exit().reported()); }
+void Node::stop_requested() { end_.request(monotonic_ns(), server_->exit().reported()); }
 
-void Node::signal_asked(std::uint32_t signo, std::uint32_t pid) {
+void Node::signal_requested(std::uint32_t signo, std::uint32_t pid) {
   if (leadership_.leads()) proxy_->batch().add(EntryType::kSignal, SignalBody{signo, pid});
 }
 
-void Node::member_asked(const control::Message& change) {
+void Node::member_requested(const control::Message& change) {
   (void)requests_->change_member(change);  // crane-run sends it again
 }
 
 // The replica continues: it serves clients without crane-run.
-void Node::supervisor_gone() {
+void Node::supervisor_lost() {
   listeners_->ask_again();
   status_->changed(now_ns_);
   if (end_.done() || end_.stopping()) return;

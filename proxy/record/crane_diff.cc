@@ -32,7 +32,7 @@ using Json = nlohmann::json;
 using setup::CommandLine;
 using setup::Word;
 
-constexpr int kEqual = 0, kDifferent = 1, kCannotTell = 2, kCommandLine = 100;
+constexpr int kEqual = 0, kDifferent = 1, kUndecided = 2, kCommandLine = 100;
 
 constexpr const char* kFooter =
     "Recordings are made by crane-run --record DIR. Connections are numbered by their place in "
@@ -117,14 +117,14 @@ void print_difference(const Difference& d, const std::vector<Recording>& all) {
   const std::string &left = all[d.left].path(), &right = all[d.right].path();
   if (d.kind == DifferenceKind::kEndsEarly) {
     fmt::print(
-        "{}: {}{}\n", right, d.right_says,
+        "{}: {}{}\n", right, d.right_text,
         all[d.right].end() == RecordingEnd::kEndsEarly ? "; --prefix compares what it holds" : "");
     return;
   }
   const std::string connection = all[d.left].name_of(d.conn);
   if (d.kind != DifferenceKind::kBytes && d.kind != DifferenceKind::kLength) {
-    fmt::print("{}: {}\n    {}: {}\n    {}: {}\n", connection, name(d.kind), left, d.left_says,
-               right, d.right_says);
+    fmt::print("{}: {}\n    {}: {}\n    {}: {}\n", connection, name(d.kind), left, d.left_text,
+               right, d.right_text);
     return;
   }
   fmt::print("{}: first difference at byte {}{}\n", connection, d.offset,
@@ -165,8 +165,8 @@ Json to_json(const Difference& d, const std::vector<Recording>& all) {
     j["left_text"] = printable(d.left_bytes, 0, d.left_bytes.size());
     j["right_text"] = printable(d.right_bytes, 0, d.right_bytes.size());
   } else {
-    j["left_says"] = d.left_says;
-    j["right_says"] = d.right_says;
+    j["left_says"] = d.left_text;
+    j["right_says"] = d.right_text;
   }
   return j;
 }
@@ -295,17 +295,17 @@ std::vector<Kind> open_all(const std::vector<std::string>& named, const char* su
 
 int diff_schedules(const std::vector<std::string>& named, bool prefix, bool json) {
   const auto all = open_all<RecordedSchedule>(named, ".schedule", kScheduleVersion);
-  if (all.empty()) return kCannotTell;
+  if (all.empty()) return kUndecided;
   const ScheduleComparison c = compare_schedules(all, prefix);
   json ? print_json(c, all) : print_text(c, all);
   return c.verdict == Verdict::kEqual       ? kEqual
          : c.verdict == Verdict::kDifferent ? kDifferent
-                                            : kCannotTell;
+                                            : kUndecided;
 }
 
 int diff_outputs(const std::vector<std::string>& named, const CompareOptions& options, bool json) {
   const auto all = open_all<Recording>(named, ".out", kRecordingVersion);
-  if (all.empty()) return kCannotTell;
+  if (all.empty()) return kUndecided;
   const Comparison comparison = compare(all, options);
   json ? print_json(comparison, all) : print_text(comparison, all);
   return comparison.equal() ? kEqual : kDifferent;

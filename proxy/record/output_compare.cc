@@ -61,15 +61,16 @@ class Pair {
     if (!in_a && !in_b) return std::nullopt;
     if (!in_a || !in_b) {
       if (in_a ? b_short_ : a_short_) return cut = true, std::nullopt;
-      return says(DifferenceKind::kMissing, in_a ? "recorded" : "not recorded",
-                  in_b ? "recorded" : "not recorded");
+      return make_difference(DifferenceKind::kMissing, in_a ? "recorded" : "not recorded",
+                             in_b ? "recorded" : "not recorded");
     }
     return look_inside(a->second, b->second, cut);
   }
 
  private:
   std::optional<Difference> look_inside(const Connection& a, const Connection& b, bool& cut) {
-    if (opening(a) != opening(b)) return says(DifferenceKind::kPeer, opening(a), opening(b));
+    if (opening(a) != opening(b))
+      return make_difference(DifferenceKind::kPeer, opening(a), opening(b));
     const std::uint64_t offset = first_difference(a, b);
     if (offset < std::min(a.size, b.size)) return around(DifferenceKind::kBytes, offset, a, b);
     if (a.size != b.size) {
@@ -80,16 +81,16 @@ class Pair {
     }
     if (closing(a) != closing(b)) {
       if ((a_short_ && !a.closed) || (b_short_ && !b.closed)) return cut = true, std::nullopt;
-      return says(DifferenceKind::kClosing, closing(a), closing(b));
+      return make_difference(DifferenceKind::kClosing, closing(a), closing(b));
     }
     return std::nullopt;
   }
 
-  Difference says(DifferenceKind kind, std::string left, std::string right) {
+  Difference make_difference(DifferenceKind kind, std::string left, std::string right) {
     Difference d = found_;
     d.kind = kind;
-    d.left_says = std::move(left);
-    d.right_says = std::move(right);
+    d.left_text = std::move(left);
+    d.right_text = std::move(right);
     return d;
   }
 
@@ -120,8 +121,8 @@ void report_early_ends(const std::vector<Recording>& recordings, Comparison& res
     d.kind = DifferenceKind::kEndsEarly;
     d.left = i == 0 ? 1 : 0;
     d.right = i;
-    d.left_says = recordings[d.left].ends_early() ? "ends early too" : "whole";
-    d.right_says = r.end() == RecordingEnd::kStopped
+    d.left_text = recordings[d.left].ends_early() ? "ends early too" : "whole";
+    d.right_text = r.end() == RecordingEnd::kStopped
                        ? std::string("recording stopped: ") + std::strerror(r.stop_error())
                    : r.torn() ? "ends early (the last record is torn)"
                               : "ends early (its replica was killed, or still runs)";

@@ -30,7 +30,7 @@ struct Difference {
   std::uint64_t conn = 0;
   std::size_t left = 0, right = 0;    // numbers of the recordings
   std::uint64_t offset = 0;           // first different byte of the connection's output
-  std::string left_says, right_says;  // text of both sides, for all kinds except kBytes and kLength
+  std::string left_text, right_text;  // text of both sides, for all kinds except kBytes and kLength
   // Bytes around `offset`, from `context_offset` on.
   std::uint64_t context_offset = 0;
   std::vector<std::byte> left_bytes, right_bytes;

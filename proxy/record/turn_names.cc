@@ -19,7 +19,7 @@ void TurnNames::set_operations(std::string_view names) {
 
 std::string TurnNames::operation(std::uint32_t code) const {
   if (code == kOperationLeave) return "thread leaves";
-  if (code == kOperationGiveWay) return "thread gives way";
+  if (code == kOperationYield) return "thread gives way";
   const bool known = code < operations_.size() && !operations_[code].empty();
   return known ? operations_[code] : "operation " + std::to_string(code);
 }

@@ -80,7 +80,7 @@ std::optional<Digest> majority_in(const Digests& digests, std::size_t voters, Sa
 
 // A majority agrees in this alone: the others are the minority, and no replica is known to be
 // equal.
-bool accuse(Judgement& j, const Digests& digests, std::size_t voters, Same same) {
+bool accuse(Evaluation& j, const Digests& digests, std::size_t voters, Same same) {
   const auto most = majority_in(digests, voters, same);
   for (std::size_t i = 0; most && i < digests.size(); ++i) {
     if (digests[i] && !same(*digests[i], *most)) j.replicas[i] = Finding::kMinority;
@@ -119,9 +119,9 @@ std::string different_point(const Evidence& own, const Evidence& theirs) {
 
 }  // namespace
 
-Judgement judge(const Digests& digests, std::size_t voters) {
+Evaluation evaluate(const Digests& digests, std::size_t voters) {
   CRANE_ASSERT(voters > 0);
-  Judgement j;
+  Evaluation j;
   j.replicas.assign(digests.size(), Finding::kUnknown);
   const std::optional<Digest>* first = nullptr;
   bool differ = false;
@@ -150,7 +150,7 @@ Judgement judge(const Digests& digests, std::size_t voters) {
 std::optional<Digest> most_common(const Digests& digests) {
   const auto sent = static_cast<std::size_t>(
       std::count_if(digests.begin(), digests.end(), [](const auto& d) { return d.has_value(); }));
-  const Judgement j = judge(digests, std::max<std::size_t>(sent, 1));
+  const Evaluation j = evaluate(digests, std::max<std::size_t>(sent, 1));
   for (std::size_t i = 0; i < j.replicas.size(); ++i) {
     if (j.replicas[i] == Finding::kAgrees) return digests[i];
   }

@@ -50,7 +50,7 @@ using Digests = std::vector<std::optional<Digest>>;  // by replica
 
 enum class Finding : std::uint8_t { kAgrees, kMinority, kUnknown };
 
-struct Judgement {
+struct Evaluation {
   Verdict verdict = Verdict::kUnknown;
   bool majority = false;  // a strict majority of the voters agrees in everything
   // If no majority agrees in everything: what one agrees in, "schedule", "outputs", or nothing.
@@ -59,7 +59,7 @@ struct Judgement {
   std::vector<Finding> replicas;  // kMinority only if there is a majority (LIVE-V3)
 };
 // REQUIRES: voters > 0.
-Judgement judge(const Digests& digests, std::size_t voters);
+Evaluation evaluate(const Digests& digests, std::size_t voters);
 // The digest of more than half of the replicas that sent one; nullopt: there is none.
 std::optional<Digest> most_common(const Digests& digests);
 // Did both replicas send a digest, and the same one?

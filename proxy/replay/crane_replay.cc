@@ -128,7 +128,7 @@ std::unique_ptr<ReplayTool> tool_of(const Words& words) {
   return nullptr;
 }
 
-void tell_reports(const Words& words, const ValgrindReports& reports) {
+void print_reports(const Words& words, const ValgrindReports& reports) {
   std::FILE* file = words.log.empty() ? stderr : std::fopen(words.log.c_str(), "we");
   if (file == nullptr) {
     complain(words.log + ": " + std::strerror(errno) + "; name another file with --log");
@@ -154,7 +154,7 @@ int replay(const Words& words) {
   request.valgrind = words.valgrind;
   request.tool = tool_of(words);
   const ReplayReport report = run_replay(loaded, std::move(request));
-  if (!words.valgrind.empty()) tell_reports(words, report.valgrind);
+  if (!words.valgrind.empty()) print_reports(words, report.valgrind);
   if (!report.problem) {
     complain(report.problem.error().text);
     return end(status_of(report.problem));

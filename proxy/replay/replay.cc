@@ -13,7 +13,7 @@
 
 namespace crane::node {
 namespace {
-constexpr std::int64_t kTellEveryNs = 300'000'000;
+constexpr std::int64_t kProgressNs = 300'000'000;
 }  // namespace
 
 Result<std::unique_ptr<consensus::Consensus>> Replay::open_log(consensus::Options options,
@@ -120,9 +120,9 @@ bool Replay::whole() const noexcept {
 }
 
 void Replay::report_progress(std::int64_t now_ns, Index applied) {
-  if (!tell_ || now_ns - reported_ns_ < kTellEveryNs) return;
+  if (!on_progress_ || now_ns - reported_ns_ < kProgressNs) return;
   reported_ns_ = now_ns;
-  tell_(applied);
+  on_progress_(applied);
 }
 
 bool Replay::over() {

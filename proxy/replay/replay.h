@@ -44,8 +44,8 @@ class Replay : public NodeMode, private ReplayLog::Gate {
   // Continues after a difference: under valgrind addresses differ, but the inputs are the same.
   void go_on() noexcept { continues_ = true; }
 
-  // `tell` is called at intervals with the last admitted entry.
-  void on_progress(std::function<void(Index)> tell) { tell_ = std::move(tell); }
+  // `callback` is called at intervals with the last admitted entry.
+  void on_progress(std::function<void(Index)> callback) { on_progress_ = std::move(callback); }
 
   bool opens() const override;
 
@@ -105,7 +105,7 @@ class Replay : public NodeMode, private ReplayLog::Gate {
   Index last_for_server_{};
   bool continues_ = false, started_ = false, released_ = false, over_ = false, reached_end_ = false;
   std::string failure_;
-  std::function<void(Index)> tell_;
+  std::function<void(Index)> on_progress_;
   std::int64_t reported_ns_ = 0;
 };
 

@@ -42,9 +42,9 @@ std::uint64_t ReplayLog::poll(std::uint64_t now_ns) {
   for (int i = 0; i < kEntriesAtOnce; ++i) {
     if (at_end() || !options_.gate->opens()) return now_ns + kLookAgainNs;
     const auto next = next_entry();
-    if (!next) return now_ns + (now_ns - came_ns_ < kBusyNs ? kFollowNs : kIdleNs);
+    if (!next) return now_ns + (now_ns - last_entry_ns_ < kBusyNs ? kFollowNs : kIdleNs);
     const consensus::EntryView& entry = *next;
-    came_ns_ = now_ns;
+    last_entry_ns_ = now_ns;
     if (entry.at.view != view_) {
       view_ = entry.at.view;
       options_.callbacks.on_role(consensus::Role::kFollower, view_, view_owner(view_));

@@ -80,8 +80,8 @@ class ReplayLog final : public consensus::Consensus {
   std::uint64_t next_;
   View view_{};
   Index last_for_server_{};
-  std::uint64_t came_ns_ = 0;  // time of the last entry
-  int event_ = -1;             // never readable: there is no other replica
+  std::uint64_t last_entry_ns_ = 0;  // time of the last entry
+  int event_ = -1;                   // never readable: there is no other replica
 };
 
 }  // namespace crane::node

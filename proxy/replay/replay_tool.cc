@@ -38,8 +38,8 @@ class Child {
     std::vector<char*> argv;
     for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
-    int said[2];
-    if (::pipe2(said, O_CLOEXEC) != 0) {
+    int output[2];
+    if (::pipe2(output, O_CLOEXEC) != 0) {
       why = std::strerror(errno);
       return false;
     }
@@ -49,13 +49,13 @@ class Child {
       ::signal(SIGPIPE, SIG_DFL);
       ::execvp(argv[0], argv.data());
       const int failed = errno;
-      (void)!::write(said[1], &failed, sizeof failed);
+      (void)!::write(output[1], &failed, sizeof failed);
       ::_exit(kNotThere);
     }
-    ::close(said[1]);
+    ::close(output[1]);
     int failed = pid_ < 0 ? errno : 0;
-    if (pid_ > 0) (void)!::read(said[0], &failed, sizeof failed);
-    ::close(said[0]);
+    if (pid_ > 0) (void)!::read(output[0], &failed, sizeof failed);
+    ::close(output[0]);
     if (failed == 0) return true;
     why = words[0] + ": " + std::strerror(failed) + "; install it";
     stop(SIGKILL);

@@ -53,9 +53,9 @@ bool is_report(const std::string& line) {
 
 }  // namespace
 
-bool begins_report(std::string_view said) {
+bool begins_report(std::string_view log_line) {
   return std::any_of(std::begin(kReports), std::end(kReports),
-                     [said](const char* head) { return said.starts_with(head); });
+                     [log_line](const char* head) { return log_line.starts_with(head); });
 }
 
 // Starts the tool itself and not valgrind's launcher, which would load libcrane.so.

@@ -17,9 +17,9 @@ namespace crane::node {
 // Makes valgrind run the server of `config`.  kNotFound: `why` names the missing program.
 Outcome put_in_valgrind(const std::string& tool, Config& config, std::string& why);
 
-// Whether `said`, a line without the prefix of its process, begins a report; helgrind's other
+// Whether `log_line`, a line without the prefix of its process, begins a report; helgrind's other
 // sections describe threads.
-bool begins_report(std::string_view said);
+bool begins_report(std::string_view log_line);
 
 // The tool's reports, which the server wrote to its log, and their number.
 struct ValgrindReports {

@@ -54,7 +54,7 @@ struct ServerPlaceMessage {
 // them may lead next and request the following one, or may recover and begin at this one.  If no
 // note arrives, the leader assumes after a time that the checkpoint was given up.
 struct CheckpointNote {
-  enum Came : std::uint64_t {
+  enum State : std::uint64_t {
     kNothing = 0,
     kTaken = 1,
     kGivenUp = 2,
@@ -62,7 +62,7 @@ struct CheckpointNote {
     kBusy = 4,     // the previous one was not finished
   };
 
-  std::uint64_t came = kNothing;
+  std::uint64_t state = kNothing;
   std::uint64_t index = 0;    // its entry; for one that was given up, approximately
   std::uint64_t end = 0;      // where that entry ends in the log, bytes
   std::uint64_t by_criu = 0;  // 1: it was taken by CRIU
@@ -80,10 +80,10 @@ struct PeerNote {
   std::uint64_t done = 0, of = 0, per_s = 0;
   std::int64_t left_ms = -1;
   std::int64_t lag_ms = 0;
-  std::array<std::uint64_t, 2> gets_log{};  // set by the leader: a bit for each replica
-  std::uint32_t flags = 0;                  // Flag
-  std::uint32_t asks = 0;                   // 1: the sender requests a note in return
-  char why_not[96] = {};                    // truncated to this size
+  std::array<std::uint64_t, 2> receives_log{};  // set by the leader: a bit for each replica
+  std::uint32_t flags = 0;                      // Flag
+  std::uint32_t asks = 0;                       // 1: the sender requests a note in return
+  char why_not[96] = {};                        // truncated to this size
 
   enum Flag : std::uint32_t {
     kRuns = 1,

@@ -27,7 +27,7 @@ enum class Mutant : std::uint8_t {
   kKeepLead,         // LAG-1: a leader whose server lags keeps leading
   kGoalMoves,        // CATCHUP-1: what is committed meanwhile must be run as well
   kStoreIsReady,     // CATCHUP-1: a replica that runs its store's log again has caught up
-  kSayReady,         // VERDICT-2: a recovering replica reports that it could lead and serve
+  kReportReady,      // VERDICT-2: a recovering replica reports that it could lead and serve
   kTrustAll,         // START-3: a checkpoint after which replicas differed is as good as another
   kKeepRefusal,      // TIER-1: another replica's dump does not end a refusal
   kLeaveFull,        // a node that finds no room on its disk leaves its group

@@ -39,34 +39,34 @@ namespace crane::replica {
 
 // The state of a replica.
 struct Life {
-  bool member = true;          // false: it replays a recorded history
-  bool stopping = false;       // the replica was ordered to stop
-  bool acceptor_only = false;  // it votes, and has no server (VOTES-1)
-  bool begun = false;          // its server runs, or is being started
-  bool ended = false;          // its server has ended at a turn
-  bool given_away = false;     // its server has ended for another build of Crane (HANDOVER-1)
-  bool reached_start = false;  // the server may run: the group's first START was admitted
-  bool leads = false;          // according to consensus
-  bool keeps_leading = false;  // it leads, and has not given leadership away since
-  bool started = false;        // START was proposed in this view
+  bool member = true;               // false: it replays a recorded history
+  bool stopping = false;            // the replica was ordered to stop
+  bool acceptor_only = false;       // it votes, and has no server (VOTES-1)
+  bool begun = false;               // its server runs, or is being started
+  bool ended = false;               // its server has ended at a turn
+  bool server_handed_over = false;  // its server has ended for another build of Crane (HANDOVER-1)
+  bool reached_start = false;       // the server may run: the group's first START was admitted
+  bool leads = false;               // according to consensus
+  bool keeps_leading = false;       // it leads, and has not given leadership away since
+  bool started = false;             // START was proposed in this view
   bool takes_clients = false;
   bool hands_over = false;  // it admits the last clients, and then gives leadership away
 
   // The replica is not stopping, and it has a server that has not ended.
-  bool goes_on() const noexcept { return !stopping && !ended && !acceptor_only; }
+  bool is_active() const noexcept { return !stopping && !ended && !acceptor_only; }
   bool may_start_server() const noexcept {  // LIFE-1
-    return reached_start && !begun && !ended && !acceptor_only && !given_away;
+    return reached_start && !begun && !ended && !acceptor_only && !server_handed_over;
   }
   // The replica proposes grants.
-  bool may_propose() const noexcept { return started && goes_on(); }
-  bool serves() const noexcept { return leads && goes_on() && takes_clients; }
+  bool may_propose() const noexcept { return started && is_active(); }
+  bool serves() const noexcept { return leads && is_active() && takes_clients; }
   // Output waits for the next leader, also when leadership was lost unnoticed.
   bool holds_output() const noexcept { return hands_over || !keeps_leading; }
   // LeadWatch may end this reign because another replica's server is further.  A replica without a
   // server leads only until another one can.
-  bool may_give_lead_away() const noexcept {
+  bool can_hand_over_lead() const noexcept {
     return member && leads && keeps_leading && !stopping && !hands_over &&
-           (goes_on() || acceptor_only);
+           (is_active() || acceptor_only);
   }
   bool reports_progress() const noexcept { return member && !acceptor_only; }
   bool watches_quorum() const noexcept { return member && !stopping; }

@@ -159,7 +159,7 @@ struct PeerRefusal {
   RefusalMessage note;
 };
 // An operator requests a checkpoint from that replica, or from any; Answer follows.
-struct CheckpointWanted {
+struct CheckpointRequested {
   std::optional<ReplicaId> of;
 };
 // crane-run requests one for a replica that recovers without any, unless its operator disabled
@@ -167,7 +167,7 @@ struct CheckpointWanted {
 struct CheckpointSuggested {};
 // A replica on another host requested a checkpoint after that entry, and this host has none.
 struct Lacked {
-  ReplicaId who{};
+  ReplicaId peer{};
   Index behind{};
 };
 struct Proposed {
@@ -197,17 +197,17 @@ struct Found {
 
 using Event = std::variant<Opened, Tick, CheckpointCommitted, Prepared, Looked, Slid, Dumped,
                            Packed, NotAdmitted, ServerRuns, ServerEnds, ServerRan, ServerBehind,
-                           PeerCommitted, PeerCheckpoint, PeerRefusal, CheckpointWanted,
+                           PeerCommitted, PeerCheckpoint, PeerRefusal, CheckpointRequested,
                            CheckpointSuggested, Lacked, Proposed, Found>;
 
 // --- actions -------------------------------------------------------------------------------------
 
 enum class Level : std::uint8_t { kInfo, kWarning };
-struct Say {
+struct LogMessage {
   Level level{};
   std::string text;
 };
-struct Tell {  // may be lost
+struct SendNote {  // may be lost
   ReplicaId to{};
   std::variant<CommittedMessage, CheckpointNote, RefusalMessage> message;
 };
@@ -268,9 +268,9 @@ struct Pack {};     // Packed follows
 struct Discard {};  // ends the attempt and removes what it has written
 
 using Action =
-    std::variant<Say, Tell, ProposeCheckpoint, Answer, Restart, FindCheckpoints, FetchCheckpoint,
-                 NoteLogGone, KeepLog, ReportLag, ReportCaughtUp, ReportRefusal, HurryPacking,
-                 Prepare, Look, Slide, Dump, ReleaseLog, Pack, Discard>;
+    std::variant<LogMessage, SendNote, ProposeCheckpoint, Answer, Restart, FindCheckpoints,
+                 FetchCheckpoint, NoteLogGone, KeepLog, ReportLag, ReportCaughtUp, ReportRefusal,
+                 HurryPacking, Prepare, Look, Slide, Dump, ReleaseLog, Pack, Discard>;
 using ActionList = std::vector<Action>;
 
 }  // namespace crane::replica

@@ -13,7 +13,7 @@ SimClient::SimClient(unsigned number, Random& r, std::uint64_t most) : number_(n
   half_at_ = r.chance(150) ? r.between(1, to_send_) : 0;
   quits_ = r.chance(to_send_ <= 10 ? 700 : 300);
   sends_large_ = r.chance(400);
-  hears_most_ = r.chance(300) ? r.between(100, 400) : r.between(400, 4000);
+  receives_most_ = r.chance(300) ? r.between(100, 400) : r.between(400, 4000);
 }
 
 std::string SimClient::step(Kernel& kernel, Random& random) {
@@ -23,7 +23,7 @@ std::string SimClient::step(Kernel& kernel, Random& random) {
     if (random.chance(500)) return "";
   }
   if (random.chance(600)) send(kernel, random);
-  return done_ ? "" : hear(kernel, random);
+  return done_ ? "" : receive(kernel, random);
 }
 
 // One in three clients sends urgent bytes, in one of four writes.
@@ -62,13 +62,13 @@ void SimClient::send(Kernel& kernel, Random& random) {
   kernel.changed();
 }
 
-std::string SimClient::hear(Kernel& kernel, Random& random) {
+std::string SimClient::receive(Kernel& kernel, Random& random) {
   SimSocket& s = *socket_;
   const std::uint64_t n =
-      std::min<std::uint64_t>(s.put.size() - s.acked, random.below(hears_most_));
+      std::min<std::uint64_t>(s.put.size() - s.acked, random.below(receives_most_));
   for (std::uint64_t i = 0; i < n; ++i) {
-    if (heard_ < expected_.size() && s.put[s.acked] == expected_[heard_]) {
-      ++heard_;
+    if (received_ < expected_.size() && s.put[s.acked] == expected_[received_]) {
+      ++received_;
       ++s.acked;
       continue;
     }
@@ -81,7 +81,7 @@ std::string SimClient::hear(Kernel& kernel, Random& random) {
   s.fin_acked = true;
   const bool half = half_at_ != 0 && sent_.size() >= half_at_;
   const bool quit = quits_ && sent_.size() == to_send_;
-  if ((!fin_ && !half && !quit) || heard_ != expected_.size()) {
+  if ((!fin_ && !half && !quit) || received_ != expected_.size()) {
     return "FIN: " + text() + " received the end too early";
   }
   done_ = fin_ || quit;
@@ -92,7 +92,7 @@ std::string SimClient::hear(Kernel& kernel, Random& random) {
 std::string SimClient::text() const {
   return "client " + std::to_string(number_) + ", which has sent " + std::to_string(sent_.size()) +
          " bytes of " + std::to_string(to_send_) + (fin_ ? " and FIN" : "") + " and received " +
-         std::to_string(heard_) + " of " + std::to_string(expected_.size()) + ",";
+         std::to_string(received_) + " of " + std::to_string(expected_.size()) + ",";
 }
 
 }  // namespace crane::proxy::sim

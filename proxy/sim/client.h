@@ -39,14 +39,14 @@ class SimClient {
   bool fin_sent() const { return fin_; }
   // The ends of its urgent bytes.
   const std::set<std::uint64_t>& marks() const { return marks_; }
-  std::uint64_t heard() const { return heard_; }
+  std::uint64_t received() const { return received_; }
   // Its progress, for a complaint.
   std::string text() const;
 
  private:
   bool sends_urgent() const;
   void send(Kernel& kernel, Random& random);
-  std::string hear(Kernel& kernel, Random& random);
+  std::string receive(Kernel& kernel, Random& random);
 
   const unsigned number_;
   std::uint64_t begins_ns_ = 0;
@@ -56,12 +56,12 @@ class SimClient {
   std::uint64_t half_at_ = 0;    // the place of kHalf; 0: none
   bool quits_ = false;           // kQuit is the last byte; otherwise a FIN ends its stream
   bool sends_large_ = false;
-  std::uint64_t hears_most_ = 0;
+  std::uint64_t receives_most_ = 0;
 
   SimSocket* socket_ = nullptr;
   std::string sent_, expected_;
   std::set<std::uint64_t> marks_;
-  std::uint64_t heard_ = 0;
+  std::uint64_t received_ = 0;
   bool fin_ = false, ended_ = false, done_ = false, lost_ = false;
 };
 

@@ -121,14 +121,14 @@ bool ClientShell::lacks(const SimSocket& socket, std::uint64_t closed_at) const 
   return written != restored_written_.end() && written->second > socket.put.size();
 }
 
-void ClientShell::let_go_if_released() {
+void ClientShell::close_if_released() {
   if (!kernel_.released(process_)) return;
   clients_.release_sockets();
   kernel_.none_left(process_);
 }
 
 void ClientShell::take_over() {
-  let_go_if_released();
+  close_if_released();
   std::vector<ClientSocket> sockets;
   if (slots_ != nullptr) {
     for (const int fd : kernel_.adopt_sockets(process_)) sockets.emplace_back(fd, kernel_);

@@ -58,7 +58,7 @@ class ClientShell {
   // at `closed_at`; 0: the connection is open.
   bool lacks(const SimSocket& socket, std::uint64_t closed_at) const;
   // Releases the sockets that another process has adopted.
-  void let_go_if_released();
+  void close_if_released();
   // Becomes the leader's shell; with the sockets of earlier leaders, if nodes share them.
   void take_over();
 

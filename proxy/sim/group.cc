@@ -42,7 +42,7 @@ bool Group::SimProcesses::is_stopped(ProcessName name) {
 void Group::SimProcesses::end(ProcessName name, std::int64_t) {
   const Process process = process_of(name);
   consensus::sim::Cluster& cluster = group_.cluster_;
-  cluster.tell("replica %u, the writer, is killed", process.first);
+  cluster.trace_line("replica %u, the writer, is killed", process.first);
   group_.count(Count::kEnded);
   cluster.world().after(group_.random().between(10'000, 2'000'000), [&cluster, process] {
     if (cluster.process(process.first) != process.second) return;
@@ -104,12 +104,12 @@ void Group::faults_end() {
 
 void Group::step_client(unsigned number) {
   SimClient& client = clients_[number];
-  const std::uint64_t heard = client.heard();
+  const std::uint64_t received = client.received();
   cluster_.violate(client.step(kernel_, random()));
-  cluster_.note(client.heard(), number);
-  count(Count::kBytes, client.heard() - heard);
+  cluster_.note(client.received(), number);
+  count(Count::kBytes, client.received() - received);
   if (client.done()) {
-    cluster_.tell("%s is done", client.text().c_str());
+    cluster_.trace_line("%s is done", client.text().c_str());
     count(Count::kClients);
     return;
   }
@@ -162,7 +162,7 @@ void Group::used(Process by, const SimSocket& socket) {
 
 bool Group::stops(Process by) {
   if (cluster_.faults_over() || !random().chance(stops_per_mille_)) return false;
-  cluster_.tell("replica %u is in the middle of a call", by.first);
+  cluster_.trace_line("replica %u is in the middle of a call", by.first);
   count(Count::kInside);
   cluster_.stop_process(by.first, random().between(1'000'000, 80'000'000));
   return true;

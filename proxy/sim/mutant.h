@@ -15,7 +15,7 @@ enum class Mutant : int {
   kPutOneMore,     // CONN-5: a new leader counts one byte too many as put
   kPutOneLess,     // CONN-5: .. one too few
   kResetIsFin,     // CONN-4: a socket that a client has reset counts as ended by both sides
-  kTellEarly,      // the table contains what was written, not what was put
+  kReportEarly,    // the table contains what was written, not what was put
   kLoseUnclaimed,  // a client that was accepted and not proposed is forgotten
   kNotLogged,      // no replica records that a connection is in the log
   kNoKeeper,       // sockets die with their process

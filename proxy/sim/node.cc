@@ -20,8 +20,8 @@ ClientMutant of_clients(Mutant mutant) {
   switch (mutant) {
     case Mutant::kDropOutput:
       return ClientMutant::kDropOutput;
-    case Mutant::kTellEarly:
-      return ClientMutant::kTellEarly;
+    case Mutant::kReportEarly:
+      return ClientMutant::kReportEarly;
     case Mutant::kLoseUnclaimed:
       return ClientMutant::kLoseUnclaimed;
     case Mutant::kNotLogged:
@@ -42,7 +42,7 @@ bool Node::inside() const { return group_.kernel().is_inside(process_); }
 
 void Node::run() {
   while (!inside() && shell_->next()) group_.kernel().may_stop(process_);
-  if (!inside() && std::exchange(gives_right_up_, false)) right_->stop_writing();
+  if (!inside() && std::exchange(releases_right_, false)) right_->stop_writing();
 }
 
 // --- the process ---------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ void Node::started() {
 void Node::ended() {
   if (!runs_) return;
   runs_ = leads_ = turn_planned_ = server_planned_ = false;
-  gives_right_up_ = false;
+  releases_right_ = false;
   shell_.reset();
   inputs_.clear();
   restored_ = false;
@@ -270,20 +270,20 @@ void Node::take_over() {
   group_.count(Count::kTakeOvers, adopted > 0 ? 1 : 0);
   group_.count(Count::kAdopted, adopted);
   group_.count(Count::kUnclaimed, unclaimed);
-  group_.cluster().tell("replica %u takes %llu clients over", id_,
-                        static_cast<unsigned long long>(adopted));
+  group_.cluster().trace_line("replica %u takes %llu clients over", id_,
+                              static_cast<unsigned long long>(adopted));
 }
 
 void Node::step_down() {
   if (group_.mutant() == Mutant::kServeDeposed) return right_->stop_writing();
   if (serves()) shell_->clients().follow();
-  gives_right_up_ = true;
+  releases_right_ = true;
   run();
 }
 
 void Node::prune_followed() {
   if (inside()) return;
-  shell_->let_go_if_released();
+  shell_->close_if_released();
   shell_->clients().prune();
   run();
 }

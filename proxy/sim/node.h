@@ -85,7 +85,7 @@ class Node {
   std::unique_ptr<ConnectionTable> table_;
   std::optional<WriterRight> right_;
   std::optional<ClientShell> shell_;
-  bool gives_right_up_ = false;  // after the actions of Clients
+  bool releases_right_ = false;  // after the actions of Clients
   View view_{};                  // the view in which it leads or has led
   bool leads_ = false;           // consensus has made it the leader
   std::uint64_t start_ = 0;      // index of this reign's START, once proposed

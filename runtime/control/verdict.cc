@@ -32,8 +32,8 @@ bool counts(const ReplicaView& r) { return r.member != Member::kOther; }
 // Whether the replica holds the log, its acceptor answers, and it has room for more entries.
 bool there(const ReplicaView& r) {
   const bool answers = r.seen == Contact::kReported || r.seen == Contact::kNotReported;
-  const bool takes_log = !r.readiness.needs_checkpoint && !r.readiness.no_room;
-  return r.member == Member::kVoter && answers && r.connected && takes_log;
+  const bool accepts_log = !r.readiness.needs_checkpoint && !r.readiness.no_room;
+  return r.member == Member::kVoter && answers && r.connected && accepts_log;
 }
 
 // Why the replica could not lead and serve at once; empty: it could (VERDICT-2).
@@ -60,18 +60,18 @@ std::string lacks(const ReplicaView& r) {
   const std::string why = why_not_ready(r.readiness);
   if (!why.empty()) return why;
   if (r.member == Member::kReturning) return "lost its memory, and does not vote yet";
-  return r.gets_log ? "" : "does not get the log yet";
+  return r.receives_log ? "" : "does not get the log yet";
 }
 
 // Whether its process does not take part now.  If others regard it as their leader, that will soon
 // change.
-bool is_away(const ReplicaView& r) {
+bool is_absent(const ReplicaView& r) {
   return r.seen == Contact::kGone || r.seen == Contact::kNotYet || r.seen == Contact::kStarts ||
          r.seen == Contact::kDrained;
 }
 
 // Whether the replica is still expected: it has had no time to come yet, or it reports progress.
-bool comes(const ReplicaView& r, const GroupView& group) {
+bool will_arrive(const ReplicaView& r, const GroupView& group) {
   const bool early = group.no_quorum.empty();
   if (r.seen == Contact::kStarts || (r.seen == Contact::kNotYet && early)) return true;
   return r.seen == Contact::kReported && (r.readiness.recovers || (r.readiness.starts && early));
@@ -95,8 +95,8 @@ Verdict without_leader(const GroupView& group) {
   std::size_t voters = 0, present = 0;
   for (const ReplicaView& r : group.replicas) {
     voters += counts(r);
-    present += counts(r) && (there(r) || comes(r, group));
-    if (!counts(r) || !comes(r, group)) continue;
+    present += counts(r) && (there(r) || will_arrive(r, group));
+    if (!counts(r) || !will_arrive(r, group)) continue;
     starting.push_back(std::to_string(r.replica));
     const bool replays = r.seen == Contact::kReported && r.readiness.recovers;
     if (replays &&
@@ -287,7 +287,7 @@ Verdict verdict_of(const GroupView& group) {
   Voters voters = voters_of(group);
   Verdict v;
   // VERDICT-1
-  if (leader == group.replicas.end() || is_away(*leader)) {
+  if (leader == group.replicas.end() || is_absent(*leader)) {
     v = without_leader(group);
   } else if (!group.no_quorum.empty()) {
     v = not_serving(Health::kNoLeader, "NOT SERVING: no quorum");

@@ -66,9 +66,9 @@ struct ReplicaView {
   int replica = 0;
   Member member = Member::kVoter;
   Contact seen = Contact::kGone;
-  bool connected = true;  // according to the leader
-  bool gets_log = true;   // according to the leader
-  Readiness readiness;    // its report, if kReported
+  bool connected = true;     // according to the leader
+  bool receives_log = true;  // according to the leader
+  Readiness readiness;       // its report, if kReported
 };
 
 struct GroupView {

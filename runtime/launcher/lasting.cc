@@ -143,10 +143,10 @@ Outcome Lasting::check_known() const {
   }
   std::error_code ignored;
   // If both are missing, the first start did not get as far as a log.
-  const bool logs_are_gone = !has_any("store/r") && has_any("member-");
-  if (logs_are_gone || (!known_->data.empty() && !fs::exists(base(), ignored))) {
-    return wrong(logs_are_gone ? "the logs of all replicas are gone (" + path("store") + ")"
-                               : "the initial content of its data is gone (" + base() + ")",
+  const bool are_logs_missing = !has_any("store/r") && has_any("member-");
+  if (are_logs_missing || (!known_->data.empty() && !fs::exists(base(), ignored))) {
+    return wrong(are_logs_missing ? "the logs of all replicas are gone (" + path("store") + ")"
+                                  : "the initial content of its data is gone (" + base() + ")",
                  "restore them from a backup");
   }
   return Done{};
@@ -217,8 +217,9 @@ std::optional<Lasting::Left> Lasting::choose(std::vector<Left> all) const {
   if (chosen.position.end != Position::kEnded) return chosen;
   for (const Left& left : all) {
     if (left.digest == chosen.digest || left.position.end != Position::kEnded) continue;
-    say("data: replica " + std::to_string(left.replica) + " has other files than replica " +
-        std::to_string(chosen.replica) + " at the same " + place_of(best) + ": they are discarded");
+    print_message("data: replica " + std::to_string(left.replica) +
+                  " has other files than replica " + std::to_string(chosen.replica) +
+                  " at the same " + place_of(best) + ": they are discarded");
   }
   return chosen;
 }
@@ -238,13 +239,14 @@ void Lasting::report_source(const Left& best, const std::vector<Left>& all) cons
   const std::string whose =
       "data: as replica " + std::to_string(best.replica) + " left it at " + place_of(best.position);
   if (best.position.end == Position::kNone) {
-    say(whose + ", the furthest" + others +
+    print_message(
+        whose + ", the furthest" + others +
         "; the group did not stop cleanly: data that its server had not written to its files are "
         "gone (--durability disk keeps everything that was answered)");
   } else if (best.position.end == Position::kStopped) {
-    say(whose + others + "; the server did not end in time and was killed");
+    print_message(whose + others + "; the server did not end in time and was killed");
   } else {
-    say(whose + (others.empty() ? ", equal on all replicas" : others));
+    print_message(whose + (others.empty() ? ", equal on all replicas" : others));
   }
 }
 
@@ -278,10 +280,10 @@ Outcome Lasting::begin_with(const std::optional<Left>& best) {
     as_before = false;
     directories.push_back({one, one});
     machines_.push_back(checkpoint::digest_of_tree(one, checkpoint::Times::kCounted));
-    say("data: " + one +
-        " begins with its content on this machine; from now on the group has its "
-        "own copy, in " +
-        directories_.dir());
+    print_message("data: " + one +
+                  " begins with its content on this machine; from now on the group has its "
+                  "own copy, in " +
+                  directories_.dir());
   }
   if (as_before && known_ && known_->data == options_.data) return Done{};
   if (auto made = checkpoint::make_base(directories, base(), checkpoint::Before::kReplaced);
@@ -296,7 +298,7 @@ Outcome Lasting::begin_with(const std::optional<Left>& best) {
 }
 
 // Warns that the group does not read later changes of the machine's directories.
-void Lasting::say_what_changed() const {
+void Lasting::log_changes() const {
   if (!known_) return;
   for (std::size_t i = 0; i < known_->data.size(); ++i) {
     const std::string& one = known_->data[i];
@@ -304,7 +306,8 @@ void Lasting::say_what_changed() const {
     if (!fs::is_directory(one, ignored)) continue;
     const auto now = checkpoint::digest_of_tree(one, checkpoint::Times::kCounted);
     if (now == known_->machines[i]) continue;
-    say("data: " + one +
+    print_message(
+        "data: " + one +
         " of this machine has changed since the group copied it; the group continues with its own "
         "copy (to begin with the machine's content again, stop the group and move " +
         directories_.dir() + " away)");
@@ -328,7 +331,7 @@ Outcome Lasting::take_over() {
   if (known_) {
     if (auto p = await_servers(); !p) return p;
   }
-  say_what_changed();
+  log_changes();
   if (known_ && known_->durability == "disk") {  // LAST-1
     log_id_ = known_->log_id;
     secret_ = known_->secret;
@@ -389,7 +392,7 @@ Outcome Lasting::open() {
   }
   if (auto p = check_directories(); !p) return p;
   if (auto p = take_over(); !p) return p;
-  say((options_.on_disk() ? "log and data last: " : "data last: ") + directories_.dir());
+  print_message((options_.on_disk() ? "log and data last: " : "data last: ") + directories_.dir());
   return Done{};
 }
 

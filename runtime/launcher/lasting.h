@@ -66,7 +66,7 @@ class Lasting {
   std::vector<Left> find_left() const;
   std::optional<Left> choose(std::vector<Left> all) const;
   void report_source(const Left& best, const std::vector<Left>& all) const;
-  void say_what_changed() const;
+  void log_changes() const;
   void remove_left() const;
   bool has_any(const std::string& name) const;
   Outcome write();

@@ -19,7 +19,7 @@ namespace crane::launcher {
 
 using setup::detail;
 using setup::failure;
-using setup::say;
+using setup::print_message;
 using setup::Status;
 using setup::status_of;
 

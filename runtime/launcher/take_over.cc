@@ -154,20 +154,22 @@ int stop_supervised(const Options& options) {
   const std::uint64_t recorded = control::number_in(state, "pid");
   const pid_t pid = recorded <= INT_MAX ? static_cast<pid_t>(recorded) : 0;
   if (!setup::is_held(directory) || pid <= 0) {
-    say("no group " + options.name + " runs in " + fs::path(directory).parent_path().string());
+    print_message("no group " + options.name + " runs in " +
+                  fs::path(directory).parent_path().string());
     return 0;
   }
   if (kill(pid, SIGTERM) != 0) {
     const Error p = failure(Status::kSystem, "cannot stop the group", options.name, strerror(errno),
                             "run it as the user who started the group");
-    say(p.text);
+    print_message(p.text);
     return p.exit_status;
   }
   const auto deadline = now_ms() + kStopMs;
   while (setup::is_held(directory) && now_ms() < deadline) poll(nullptr, 0, 20);
   const bool ended = !setup::is_held(directory);
-  say(ended ? "stopped " + options.name
-            : options.name + " does not end: crane-run is process " + std::to_string(pid));
+  print_message(ended
+                    ? "stopped " + options.name
+                    : options.name + " does not end: crane-run is process " + std::to_string(pid));
   return ended ? 0 : static_cast<int>(Status::kSystem);
 }
 

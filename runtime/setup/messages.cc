@@ -69,7 +69,7 @@ std::string head_of(Level level) {
   return !keeps_a_log || terminal ? "" : time_now();
 }
 
-void say(const std::string& text, Level level) {
+void print_message(const std::string& text, Level level) {
   // Uses one write(), so that lines of several programs on one terminal do not mix.
   const std::string line = head_of(level) + program + ": " + text + "\n";
   if (waits_for_reader) {
@@ -84,7 +84,7 @@ void say(const std::string& text, Level level) {
   flush_messages();
 }
 
-void say_without_waiting() { waits_for_reader = false; }
+void print_without_waiting() { waits_for_reader = false; }
 
 bool has_kept_messages() { return !kept.empty(); }
 
@@ -122,7 +122,7 @@ void set_program(const char* name) { program = name; }
 void set_verbose(bool on) { verbose = on; }
 
 void detail(const std::string& text) {
-  if (verbose) say(text);
+  if (verbose) print_message(text);
 }
 
 }  // namespace crane::setup

@@ -92,11 +92,11 @@ void set_program(const char* name);
 // The severity, as in syslog (sd-daemon(3)).
 enum class Level : int { kError = 3, kWarning = 4, kInfo = 6 };
 // Writes one line to stderr, with the prefix.
-void say(const std::string& text, Level level = Level::kInfo);
-// From now on say() does not wait for the reader of stderr, which may be stopped.  It keeps lines,
-// up to a bound, and flush_messages() writes them when there is room.  has_kept_messages(): whether
-// lines are kept.
-void say_without_waiting();
+void print_message(const std::string& text, Level level = Level::kInfo);
+// From now on print_message() does not wait for the reader of stderr, which may be stopped.  It
+// keeps lines, up to a bound, and flush_messages() writes them when there is room.
+// has_kept_messages(): whether lines are kept.
+void print_without_waiting();
 bool has_kept_messages();
 void flush_messages();
 // Call before the program ends: writes the kept lines, and waits for the reader for a limited time.
@@ -104,7 +104,7 @@ void finish_messages();
 // For programs that run for long: each line begins with the time, in ISO 8601 with the zone, unless
 // stderr is a terminal.  For systemd's journal it begins with the level instead.
 void keep_log();
-// The text that say() writes before the program's name.
+// The text that print_message() writes before the program's name.
 std::string head_of(Level level);
 // The program-wide switch of --verbose; without it detail() does nothing.
 void set_verbose(bool on);

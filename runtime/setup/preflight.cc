@@ -290,9 +290,10 @@ Outcome GroupDirectories::lock(const std::string& directory, const std::string& 
                      "a group of this name runs on this machine",
                      "stop it, or choose another name with --name");
     }
-    struct stat mine {
+    struct stat own_file {
     }, there{};
-    if (fstat(fd, &mine) == 0 && stat(path.c_str(), &there) == 0 && mine.st_ino == there.st_ino) {
+    if (fstat(fd, &own_file) == 0 && stat(path.c_str(), &there) == 0 &&
+        own_file.st_ino == there.st_ino) {
       locks_.push_back(fd);
       return Done{};
     }
@@ -475,25 +476,25 @@ void leave_logs(const std::string& directory) {
 
 }  // namespace
 
-void GroupDirectories::remove_host(Goes goes) {
+void GroupDirectories::remove_host(Removal removal) {
   if (host_dir_.empty()) return;
   std::error_code ignored;
   const std::string number = std::to_string(host_replica_);
   const std::string own = dir_own_ + "/r" + number;
-  if (goes != Goes::kNothing && !is_held(own)) {
+  if (removal != Removal::kNothing && !is_held(own)) {
     keep_runtime_log(own);
     for (const char* part : {"/r", "/consensus-"})
       fs::remove_all(shm_own_ + part + number, ignored);
-    if (goes != Goes::kMemory) fs::remove_all(dir_own_ + "/member-" + number, ignored);
-    if (goes == Goes::kAllButLogs) leave_logs(own);
-    if (goes == Goes::kAll) fs::remove_all(own, ignored);
+    if (removal != Removal::kMemory) fs::remove_all(dir_own_ + "/member-" + number, ignored);
+    if (removal == Removal::kAllButLogs) leave_logs(own);
+    if (removal == Removal::kAll) fs::remove_all(own, ignored);
   }
   fs::remove_all(host_dir_, ignored);
   // The first two locks are those of the group's directories.
   for (const std::size_t i : {0U, 1U}) {
     const std::string& top = i == 0 ? dir_own_ : shm_own_;
     const bool last = flock(locks_[i], LOCK_EX | LOCK_NB) == 0;
-    const bool lasts = goes == Goes::kNothing || goes == Goes::kMemory;
+    const bool lasts = removal == Removal::kNothing || removal == Removal::kMemory;
     if (last && !lasts) unlink((top + "/" + kFilesRecord).c_str());
     const bool empty = std::all_of(fs::directory_iterator(top, ignored), {}, [](const auto& entry) {
       const std::string name = entry.path().filename();

@@ -123,8 +123,8 @@ class GroupDirectories {
   // Removes host_dir(), and of the replica after its node has ended: nothing, its shared memory,
   // everything except its logs, or everything.  The last user of the group's directories removes
   // them; another node's locked directories stay.
-  enum class Goes { kNothing, kMemory, kAllButLogs, kAll };
-  void remove_host(Goes goes);
+  enum class Removal { kNothing, kMemory, kAllButLogs, kAll };
+  void remove_host(Removal removal);
   const std::string& host_dir() const { return host_dir_; }
   // Removes both directories with their content.  Of a lasting group it removes only the shared
   // memory and the files that only a running group needs.  Does nothing before create().

@@ -80,7 +80,7 @@ std::vector<Words> statements_of(const std::string& text) {
   return statements;
 }
 
-bool says_daemon(const std::string& directives) {
+bool sets_daemon(const std::string& directives) {
   const auto all = statements_of(directives);
   return std::any_of(all.begin(), all.end(),
                      [](const Words& s) { return s.size() > 1 && s[0] == "daemon"; });
@@ -180,12 +180,12 @@ std::string nginx_text(const std::string& path, int depth = 0) {
 // nginx goes to the background unless a directive prevents that.  Only the last -g counts.
 Profile nginx(const Words& args) {
   Profile p{.name = "nginx"};
-  std::string given = nginx_value(args, "-g");
-  if (!given.empty()) given += " ";
+  std::string nginx_directives = nginx_value(args, "-g");
+  if (!nginx_directives.empty()) nginx_directives += " ";
   const std::string text = nginx_text(nginx_file(args));
-  const bool configured = says_daemon(given) || says_daemon(text);
+  const bool configured = sets_daemon(nginx_directives) || sets_daemon(text);
   if (!configured && !has(args, {"-v", "-V", "-t", "-T", "-h", "-?", "-s"})) {
-    p.args = {"-g", given + "daemon off;"};
+    p.args = {"-g", nginx_directives + "daemon off;"};
   }
   return p;
 }

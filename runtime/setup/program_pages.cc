@@ -174,10 +174,11 @@ std::string completion(const Program& program, const Shell& shell) {
   const std::vector<Level> levels = levels_of(program);
   std::string text = "  local level=''\n" + walk(program, levels, shell) + "  case \"${" +
                      shell.words + "[" + shell.at + " - 1]}\" in\n";
-  std::set<std::string> told;  // the options added so far; several commands may have the same one
+  std::set<std::string>
+      printed;  // the options added so far; several commands may have the same one
   each_choice(program.command, [&](const Word& word) {
     const std::string names = parted(names_of(word), " | ");
-    if (!told.insert(names).second) return;
+    if (!printed.insert(names).second) return;
     text += "    " + names + ") " + shell.answer(parted(word.rules.choices, " ")) + "; return ;;\n";
   });
   text += "    *) ;;\n  esac\n  case \"$level\" in\n";

@@ -55,7 +55,7 @@ void ProgressWriter::show(std::uint64_t done, std::uint64_t of) {
   const std::string text =
       step_ + ": " +
       (how_far.empty() ? std::to_string((now - began_ns_) / kSecond) + " s" : how_far);
-  on_terminal_ ? write_error("\r" + text + "\x1b[K") : say(text);
+  on_terminal_ ? write_error("\r" + text + "\x1b[K") : print_message(text);
 }
 
 ProgressLine::ProgressLine(std::string step, std::uint64_t of, control::Unit unit)

@@ -38,27 +38,27 @@ void ServiceManager::put_back() const {
 }
 
 void ServiceManager::ready(const std::string& status) {
-  if (!std::exchange(ready_, true)) tell("READY=1");
+  if (!std::exchange(ready_, true)) notify("READY=1");
   this->status(status);
 }
 
 void ServiceManager::status(const std::string& status) {
   if (status == status_) return;
   status_ = status;
-  tell("STATUS=" + status);
+  notify("STATUS=" + status);
 }
 
-void ServiceManager::stopping() const { tell("STOPPING=1"); }
+void ServiceManager::stopping() const { notify("STOPPING=1"); }
 
 std::int64_t ServiceManager::watchdog_ns() const noexcept {
   constexpr std::int64_t kNsPerUs = 1000;
   return socket_.empty() ? 0 : std::strtoll(watchdog_us_.c_str(), nullptr, 10) * kNsPerUs / 2;
 }
 
-void ServiceManager::alive() const { tell("WATCHDOG=1"); }
+void ServiceManager::alive() const { notify("WATCHDOG=1"); }
 
 // Drops a message that cannot be sent, because the group does not depend on its service manager.
-void ServiceManager::tell(const std::string& text) const {
+void ServiceManager::notify(const std::string& text) const {
   sockaddr_un to{};
   if (socket_.empty() || socket_.size() >= sizeof to.sun_path) return;
   to.sun_family = AF_UNIX;

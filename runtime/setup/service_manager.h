@@ -32,7 +32,7 @@ class ServiceManager {
   void alive() const;
 
  private:
-  void tell(const std::string& text) const;
+  void notify(const std::string& text) const;
 
   std::string socket_, watchdog_us_;  // values from the environment
   std::string status_;                // the last status line

@@ -160,7 +160,7 @@ struct AskMember {
 struct LookForCheckpoint {
   int replica = 0;
 };
-struct Say {
+struct PrintMessage {
   std::string text = {};
   setup::Level level = setup::Level::kInfo;
 };
@@ -200,7 +200,7 @@ struct GiveUp {  // an agent's node never ran
 
 using Action =
     std::variant<StartNode, EndNode, SignalServers, AskCheckpoint, AskMember, LookForCheckpoint,
-                 Say, Detail, WriteNotice, RemoveNotice, KeepLogs, Stopping, AnalysisReleased,
-                 Answer, StaysDrained, BroughtBack, Leave, GiveUp>;
+                 PrintMessage, Detail, WriteNotice, RemoveNotice, KeepLogs, Stopping,
+                 AnalysisReleased, Answer, StaysDrained, BroughtBack, Leave, GiveUp>;
 
 }  // namespace crane::supervise

@@ -69,7 +69,9 @@ bool Supervisor::over() const {
          }));
 }
 
-void Supervisor::say(std::string text, Level level) { act(Say{std::move(text), level}); }
+void Supervisor::print_message(std::string text, Level level) {
+  act(PrintMessage{std::move(text), level});
+}
 
 // --- nodes start --------------------------------------------------------------------------------
 
@@ -99,7 +101,7 @@ void Supervisor::start(Replica& r, Plan plan, std::string announcement) {
 
 void Supervisor::on(const Started& e) {
   Replica& r = at(e.replica);
-  if (!r.announcement.empty()) say(r.announcement);
+  if (!r.announcement.empty()) print_message(r.announcement);
   if (stopping() && r.runs) act(EndNode{r.number, signal_});
   if (!std::exchange(answers_, false)) return;
   act(BroughtBack{});
@@ -145,7 +147,7 @@ void Supervisor::on(const TakeOver& e) {
                           ", which had no crane-run: " + std::to_string(running()) + " nodes run"
       : any ? "taking over group " + settings_.group + ": none of its nodes answers yet"
             : "continuing group " + settings_.group + ": none of its nodes runs";
-  say(what + "; its state is in " + settings_.dir + " and " + settings_.shm_dir);
+  print_message(what + "; its state is in " + settings_.dir + " and " + settings_.shm_dir);
   for (Replica& r : replicas_) {
     if (r.has_node() || r.drained || !r.member || analyses(r)) continue;
     r.problem = failure(Status::kNodeFailed, name_of(r.number), "its node is lost",
@@ -177,7 +179,7 @@ void Supervisor::on(const Reported& e) {
       if (!all || phase_ != Phase::kStarting || settings_.host) return;
       phase_ = Phase::kServing;
       served_ = true;
-      return say("all replicas run");
+      return print_message("all replicas run");
     }
     case Report::kListens:
       handed_over_ = false;
@@ -194,10 +196,11 @@ void Supervisor::on(const Reported& e) {
       return;
     case Report::kAcceptorOnly:
       r.acceptor_only = true;
-      return say(name_of(r.number) +
-                     " votes, but has no server until there is a new checkpoint: its log begins "
-                     "after the newest one",
-                 Level::kWarning);
+      return print_message(
+          name_of(r.number) +
+              " votes, but has no server until there is a new checkpoint: its log begins "
+              "after the newest one",
+          Level::kWarning);
   }
 }
 
@@ -210,7 +213,7 @@ void Supervisor::on(const Role& e) {
     for (Replica& other : replicas_) {
       if (other.number != r.number && other.view < e.view) other.leads = false;
     }
-    say(name_of(r.number) + " leads (view " + std::to_string(e.view) + ")");
+    print_message(name_of(r.number) + " leads (view " + std::to_string(e.view) + ")");
   } else if (led) {
     act(Detail{name_of(r.number) + " no longer leads"});
   }
@@ -234,9 +237,9 @@ void Supervisor::decide_after_exits(const Replica& last) {
   act(Detail{name_of(last.number) + ": its server ended with status " + number});
   for (const Replica& other : replicas_) {
     if (!other.exited || other.exit_status == status) continue;
-    say("the servers ended differently: replica " + std::to_string(other.number) + " with " +
-        std::to_string(other.exit_status) + ", replica " + std::to_string(last.number) + " with " +
-        number);
+    print_message("the servers ended differently: replica " + std::to_string(other.number) +
+                  " with " + std::to_string(other.exit_status) + ", replica " +
+                  std::to_string(last.number) + " with " + number);
   }
   const bool all = std::all_of(replicas_.begin(), replicas_.end(), [this](const Replica& r) {
     return r.exited || !r.runs || r.acceptor_only || analyses(r);
@@ -251,8 +254,9 @@ void Supervisor::decide_after_exits(const Replica& last) {
   if (!requested) status_ = server_end_status(reason, status);
   const bool failed = !requested && status_ != 0;
   if (failed) act(KeepLogs{});
-  if (failed && !last.refused.empty()) say(last.refused, Level::kError);
-  say(server_end_text(reason, status) +
+  if (failed && !last.refused.empty()) print_message(last.refused, Level::kError);
+  print_message(
+      server_end_text(reason, status) +
           (failed ? "; its log: " + home_of(last) + "/server.log, with the node's log beside it"
                   : std::string()),
       failed ? Level::kError : Level::kInfo);
@@ -276,7 +280,7 @@ void Supervisor::on(const Members& e) {
                                     [&r](const Member& m) { return m.replica == r.number; });
     const bool is_member = found != e.list.end();
     const bool votes = is_member && found->votes;
-    if (votes && !r.votes) say(name_of(r.number) + " votes from now on");
+    if (votes && !r.votes) print_message(name_of(r.number) + " votes from now on");
     r.votes = votes;
     if (!is_member && r.returns.planned()) {
       r.returns.forget();
@@ -348,9 +352,9 @@ bool Supervisor::ended_on_request(Replica& r) {
     stay_drained(r, "");
   } else if (r.removed) {
     r.member = r.votes = false;
-    say(name_of(r.number) + " has left the group");
+    print_message(name_of(r.number) + " has left the group");
   } else {
-    say(name_of(r.number) + " is drained; " + command_for(r.number) + " brings it back");
+    print_message(name_of(r.number) + " is drained; " + command_for(r.number) + " brings it back");
     if (r.next) bring_back(r, Plan(*r.next));
   }
   return true;
@@ -381,9 +385,10 @@ void Supervisor::decide_after_loss(Replica& lost) {
                             "the last one's log: " + home_of(lost) + "/node.log"));
   }
   if (!lost.votes) return;
-  say(alive() * 2 > total ? "the group continues with " + left
-                          : "the group waits: " + left + " are left, fewer than a majority",
-      Level::kWarning);
+  print_message(alive() * 2 > total
+                    ? "the group continues with " + left
+                    : "the group waits: " + left + " are left, fewer than a majority",
+                Level::kWarning);
 }
 
 // Whether a majority was restarted several times and reported each time why it cannot continue.
@@ -426,14 +431,15 @@ void Supervisor::plan_return(Replica& r) {
   const std::int64_t in_ms = r.returns.due_ms() - now_ms_;
   const std::string when = in_ms > 0 ? when_text(in_ms) : "";
   if (settings_.host) {
-    say(why + "; it recovers" +
+    print_message(
+        why + "; it recovers" +
         (when.empty() ? "" : ", " + when + "; " + command + " on this host starts it at once"));
   } else {
-    say(why, Level::kWarning);
+    print_message(why, Level::kWarning);
     if (!when.empty()) {
-      say(name_of(r.number) + " is started again " + when + ", after " +
-          std::to_string(r.returns.in_a_row()) + " ends in a row; " + command +
-          " starts it at once");
+      print_message(name_of(r.number) + " is started again " + when + ", after " +
+                    std::to_string(r.returns.in_a_row()) + " ends in a row; " + command +
+                    " starts it at once");
     }
   }
   act(WriteNotice{r.number, why, r.returns.in_a_row(), in_ms, command});

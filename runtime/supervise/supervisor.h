@@ -126,7 +126,7 @@ class Supervisor {
   void on(const Tick&);
 
   void act(Action action) { actions_.push_back(std::move(action)); }
-  void say(std::string text, setup::Level level = setup::Level::kInfo);
+  void print_message(std::string text, setup::Level level = setup::Level::kInfo);
   Replica& at(int replica) {
     return replicas_[static_cast<std::size_t>(replica - settings_.first)];
   }

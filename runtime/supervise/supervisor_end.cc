@@ -55,7 +55,7 @@ void Supervisor::look_after_analysis() {
 bool Supervisor::end_servers(const char* why) {
   if (!settings_.keeps_files || phase_ != Phase::kServing || leader() < 0 || ending_) return false;
   ending_ = true;
-  say(std::string(why) + ": the server ends");
+  print_message(std::string(why) + ": the server ends");
   act(SignalServers{leader()});
   stop_deadline_ms_ = now_ms_ + kEndTimeoutMs;
   return true;
@@ -67,7 +67,7 @@ void Supervisor::stop(const char* why, int signal) {
   phase_ = Phase::kStopping;
   signal_ = signal;
   act(Stopping{});
-  if (why != nullptr) say(std::string(why) + ", stopping");
+  if (why != nullptr) print_message(std::string(why) + ", stopping");
   for (const Replica& r : replicas_) {
     if (r.runs) act(EndNode{r.number, signal_});
   }

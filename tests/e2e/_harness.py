@@ -28,8 +28,8 @@ from _clients import (Counter, Load, Redis, ab, ab_good, apache_configuration, h
 
 __all__ = ["CannotRun", "Counter", "Failure", "Group", "Load", "Redis", "Scenario", "ab", "ab_good",
            "alive", "apache_configuration", "can_contain", "descendants", "free_port", "http",
-           "need", "process_stat", "redis_answers", "redis_program", "stopped", "tail", "tell",
-           "wait_until"]
+           "need", "process_stat", "redis_answers", "redis_program", "run_scenario", "stopped",
+           "tail", "wait_until"]
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 180   # the first start on a machine saves the state of its files
 STOP_SECONDS = 30
@@ -529,7 +529,7 @@ def end_at_sigterm():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
-def tell(name, body, **more):
+def run_scenario(name, body, **more):
     """Runs a scenario's body(scenario), prints totals and ends the process."""
     parser = argparse.ArgumentParser(description=body.__doc__ or name)
     parser.add_argument("--out", default=str(ROOT / "out/release"), help="directory of crane-run")

@@ -308,15 +308,16 @@ def table(paths):
 
 
 if __name__ == "__main__":
-    h.tell("perturbed", body,
-           kinds={"nargs": "*", "help": "only servers with one of these in the name, or =NAME"},
-           beside={"nargs": "*", "default": [], "choices": list(LOADS),
-                   "help": "only these loads of _hostile.py"},
-           starts={"type": int, "default": 50, "help": "starts of each server"},
-           every={"type": int, "default": 5, "help": "every n-th start loses replicas; 0: none"},
-           losses={"type": int, "default": 2, "help": "replicas that are lost in such a start"},
-           share={"type": int, "default": 4, "help": "the matrix's quick load, divided by this"},
-           minutes={"type": float, "default": 24 * 60, "help": "no start begins later"},
-           seed={"type": int, "default": 1, "help": "the first seed"},
-           journal={"default": "", "help": "a line for each start; differing groups are beside it"},
-           table={"nargs": "*", "help": "only print the table of these journals"})
+    h.run_scenario(
+        "perturbed", body,
+        kinds={"nargs": "*", "help": "only servers with one of these in the name, or =NAME"},
+        beside={"nargs": "*", "default": [], "choices": list(LOADS),
+                "help": "only these loads of _hostile.py"},
+        starts={"type": int, "default": 50, "help": "starts of each server"},
+        every={"type": int, "default": 5, "help": "every n-th start loses replicas; 0: none"},
+        losses={"type": int, "default": 2, "help": "replicas that are lost in such a start"},
+        share={"type": int, "default": 4, "help": "the matrix's quick load, divided by this"},
+        minutes={"type": float, "default": 24 * 60, "help": "no start begins later"},
+        seed={"type": int, "default": 1, "help": "the first seed"},
+        journal={"default": "", "help": "a line for each start; differing groups are beside it"},
+        table={"nargs": "*", "help": "only print the table of these journals"})

@@ -138,5 +138,5 @@ def tell(name, kinds):
         only = scenario.options.only
         check_all(scenario, [k for k in kinds if not only or k.name in only])
 
-    h.tell(name, body, only={"nargs": "*", "choices": [k.name for k in kinds],
-                             "help": "these servers, not all"})
+    h.run_scenario(name, body, only={"nargs": "*", "choices": [k.name for k in kinds],
+                                     "help": "these servers, not all"})

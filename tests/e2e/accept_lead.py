@@ -136,5 +136,5 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("accept_lead", body, minutes={"type": float, "default": MINUTES,
-                                         "help": "during which the leader must not change"})
+    h.run_scenario("accept_lead", body, minutes={"type": float, "default": MINUTES,
+                                                 "help": "during which the leader must not change"})

@@ -115,6 +115,6 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("accept_returns", body,
-           servers={"default": "", "help": f"some of {','.join(SERVERS)}"},
-           kills={"type": int, "default": KILLS, "help": "of each server"})
+    h.run_scenario("accept_returns", body,
+                   servers={"default": "", "help": f"some of {','.join(SERVERS)}"},
+                   kills={"type": int, "default": KILLS, "help": "of each server"})

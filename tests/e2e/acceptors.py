@@ -157,4 +157,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("acceptors", body, only={"nargs": "*", "help": "only these parts"})
+    h.run_scenario("acceptors", body, only={"nargs": "*", "help": "only these parts"})

@@ -187,4 +187,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("addresses", body)
+    h.run_scenario("addresses", body)

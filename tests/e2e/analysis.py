@@ -350,4 +350,4 @@ def body(scenario):
     redis(scenario)
 
 
-h.tell("analysis", body)
+h.run_scenario("analysis", body)

@@ -51,4 +51,4 @@ def body(scenario):
                        repr(group.brief()))
 
 
-h.tell("apache_static", body)
+h.run_scenario("apache_static", body)

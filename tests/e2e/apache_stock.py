@@ -63,4 +63,4 @@ def killed_launcher(scenario):
         group.kill_all()
 
 
-h.tell("apache_stock", body)
+h.run_scenario("apache_stock", body)

@@ -101,4 +101,4 @@ def body(scenario):
             away(scenario, group, fill, megabytes, lost=True)
 
 
-h.tell("away", body, fabric={"default": "tcp", "choices": ["tcp", "shm"]})
+h.run_scenario("away", body, fabric={"default": "tcp", "choices": ["tcp", "shm"]})

@@ -69,4 +69,4 @@ def body(scenario):
         scenario.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
 
 
-h.tell("backlog", body)
+h.run_scenario("backlog", body)

@@ -406,4 +406,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("backup", body)
+    h.run_scenario("backup", body)

@@ -264,4 +264,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("checkpoint_faults", body)
+    h.run_scenario("checkpoint_faults", body)

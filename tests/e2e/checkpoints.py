@@ -418,4 +418,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("checkpoints", body)
+    h.run_scenario("checkpoints", body)

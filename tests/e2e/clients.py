@@ -176,4 +176,4 @@ def body(scenario):
     full_disk(scenario)
 
 
-h.tell("clients", body)
+h.run_scenario("clients", body)

@@ -103,4 +103,4 @@ def body(scenario):
         scenario.say(scenario.check_schedule(group, recordings=live))
 
 
-h.tell("computations", body)
+h.run_scenario("computations", body)

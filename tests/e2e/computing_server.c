@@ -24,10 +24,10 @@
 #include <time.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t told;
+static volatile sig_atomic_t stop_requested;
 static volatile int freed;
 
-static void tell(int number) { told = number; }
+static void on_signal(int number) { stop_requested = number; }
 
 static void fail(const char* what) {
   perror(what);
@@ -56,21 +56,21 @@ static __attribute__((noinline)) uint64_t calls(uint64_t rounds) {
   return x;
 }
 
-static __attribute__((noinline)) uint64_t until_told(uint64_t rounds) {
+static __attribute__((noinline)) uint64_t compute_until_signal(uint64_t rounds) {
   uint64_t i = 0;
-  while (i < rounds && !told) ++i;
+  while (i < rounds && !stop_requested) ++i;
   return i;
 }
 
-static void answer_told(char* out, size_t room, uint64_t rounds) {
-  const uint64_t ran = until_told(rounds);
+static void write_answer(char* out, size_t room, uint64_t rounds) {
+  const uint64_t ran = compute_until_signal(rounds);
   snprintf(out, room, "%s %llu\n", ran < rounds ? "stopped" : "ran", (unsigned long long)ran);
 }
 
 static void answer(char* line, char* out, size_t room) {
   unsigned long long rounds = 0;
   int ms = 0;
-  told = 0;
+  stop_requested = 0;
   if (sscanf(line, "loop %llu", &rounds) == 1) {
     snprintf(out, room, "%llu\n", (unsigned long long)loop(rounds));
   } else if (sscanf(line, "calls %llu", &rounds) == 1) {
@@ -81,7 +81,7 @@ static void answer(char* line, char* out, size_t room) {
     const struct itimerval none = {{0, 0}, {0, 0}};
     const int which = line[0] == 'r' ? ITIMER_REAL : ITIMER_PROF;
     if (setitimer(which, &t, NULL) != 0) fail("setitimer");
-    answer_told(out, room, rounds);
+    write_answer(out, room, rounds);
     setitimer(which, &none, NULL);
   } else if (strcmp(line, "wait\n") == 0) {
     while (!freed) continue;
@@ -91,7 +91,7 @@ static void answer(char* line, char* out, size_t room) {
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     const struct rlimit limit = {(rlim_t)used.tv_sec + 1, RLIM_INFINITY};
     if (setrlimit(RLIMIT_CPU, &limit) != 0) fail("setrlimit");
-    answer_told(out, room, rounds);
+    write_answer(out, room, rounds);
     const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
     setrlimit(RLIMIT_CPU, &none);
   } else {
@@ -135,7 +135,7 @@ static void wait_for_thread(void) {
 
 int main(int count, char** words) {
   if (count < 2) return 2;
-  const struct sigaction action = {.sa_handler = tell, .sa_flags = SA_RESTART};
+  const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
   sigaction(SIGALRM, &action, NULL);
   sigaction(SIGPROF, &action, NULL);
   sigaction(SIGXCPU, &action, NULL);

@@ -272,7 +272,8 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("connections", body,
-           servers={"nargs": "*", "choices": sorted(SERVERS), "help": "only these servers"},
-           kinds={"nargs": "*", "choices": t.FAULTS + t.PLANNED, "help": "only these changes"},
-           rounds={"type": int, "help": "of each change"})
+    h.run_scenario(
+        "connections", body,
+        servers={"nargs": "*", "choices": sorted(SERVERS), "help": "only these servers"},
+        kinds={"nargs": "*", "choices": t.FAULTS + t.PLANNED, "help": "only these changes"},
+        rounds={"type": int, "help": "of each change"})

@@ -222,4 +222,4 @@ def body(scenario):
         what_happened(scenario, group)
 
 
-h.tell("control", body)
+h.run_scenario("control", body)

@@ -147,4 +147,4 @@ def body(scenario):
     schedules(scenario, diff)
 
 
-h.tell("crane_diff", body)
+h.run_scenario("crane_diff", body)

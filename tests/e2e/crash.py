@@ -70,4 +70,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("crash", body)
+    h.run_scenario("crash", body)

@@ -209,4 +209,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("cut_logs", body)
+    h.run_scenario("cut_logs", body)

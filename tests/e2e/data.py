@@ -155,4 +155,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("data", body)
+    h.run_scenario("data", body)

@@ -109,4 +109,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("dav_race", body, seed={"type": int, "default": 20260101})
+    h.run_scenario("dav_race", body, seed={"type": int, "default": 20260101})

@@ -244,4 +244,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("doctor", body)
+    h.run_scenario("doctor", body)

@@ -108,5 +108,5 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("durable", body, rounds={"type": int, "default": 0},
-           fabric={"default": "tcp", "choices": ["tcp", "shm"]})
+    h.run_scenario("durable", body, rounds={"type": int, "default": 0},
+                   fabric={"default": "tcp", "choices": ["tcp", "shm"]})

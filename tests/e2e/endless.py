@@ -99,4 +99,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("endless", body)
+    h.run_scenario("endless", body)

@@ -138,5 +138,5 @@ def body(scenario):
                        "\n".join(bad[:5]))
 
 
-h.tell("faults", body, rounds={"type": int, "default": 0},
-       only={"default": "", "help": "only faults whose name contains this"})
+h.run_scenario("faults", body, rounds={"type": int, "default": 0},
+               only={"default": "", "help": "only faults whose name contains this"})

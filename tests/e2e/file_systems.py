@@ -43,4 +43,4 @@ def body(scenario):
         one_server(scenario, kind, kinds)
 
 
-h.tell("file_systems", body)
+h.run_scenario("file_systems", body)

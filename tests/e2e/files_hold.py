@@ -150,4 +150,4 @@ def body(scenario):
     lasts(scenario)
 
 
-h.tell("files_hold", body)
+h.run_scenario("files_hold", body)

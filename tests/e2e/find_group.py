@@ -42,4 +42,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("find_group", body)
+    h.run_scenario("find_group", body)

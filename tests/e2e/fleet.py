@@ -294,4 +294,4 @@ def body(scenario):
         part("image", image, scenario)
 
 
-h.tell("fleet", body)
+h.run_scenario("fleet", body)

@@ -117,4 +117,4 @@ def body(scenario):
         stopped(scenario)
 
 
-h.tell("flow", body)
+h.run_scenario("flow", body)

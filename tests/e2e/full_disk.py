@@ -380,4 +380,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("full_disk", body)
+    h.run_scenario("full_disk", body)

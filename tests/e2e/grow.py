@@ -218,7 +218,7 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("grow", body, hold={"type": float, "default": None}, plot={"default": ""},
-           clients={"type": int, "default": 0},
-           durability={"default": "memory", "choices": ["memory", "disk"]},
-           fabric={"default": "tcp", "choices": ["tcp", "shm"]})
+    h.run_scenario("grow", body, hold={"type": float, "default": None}, plot={"default": ""},
+                   clients={"type": int, "default": 0},
+                   durability={"default": "memory", "choices": ["memory", "disk"]},
+                   fabric={"default": "tcp", "choices": ["tcp", "shm"]})

@@ -185,4 +185,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("hand_over", body)
+    h.run_scenario("hand_over", body)

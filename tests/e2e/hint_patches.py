@@ -83,4 +83,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("hint_patches", body)
+    h.run_scenario("hint_patches", body)

@@ -308,4 +308,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("hosts", body)
+    h.run_scenario("hosts", body)

@@ -309,4 +309,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("hosts_drain", body)
+    h.run_scenario("hosts_drain", body)

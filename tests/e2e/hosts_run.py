@@ -321,4 +321,4 @@ def body(scenario):
         majority_is_lost(scenario, network)
 
 
-h.tell("hosts_run", body)
+h.run_scenario("hosts_run", body)

@@ -301,4 +301,4 @@ def body(scenario):
         connection_is_lost(scenario, network, sshds)
 
 
-h.tell("hosts_ssh", body)
+h.run_scenario("hosts_ssh", body)

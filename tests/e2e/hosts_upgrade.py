@@ -96,4 +96,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("hosts_upgrade", body)
+    h.run_scenario("hosts_upgrade", body)

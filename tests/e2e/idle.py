@@ -99,4 +99,4 @@ def body(scenario):
     alone(scenario, seconds)
 
 
-h.tell("idle", body)
+h.run_scenario("idle", body)

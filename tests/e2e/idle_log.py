@@ -55,4 +55,4 @@ def body(scenario):
                        f"{again} of {end} entries behind")
 
 
-h.tell("idle_log", body)
+h.run_scenario("idle_log", body)

@@ -125,4 +125,4 @@ def body(scenario):
     packages(scenario)
 
 
-h.tell("installed", body)
+h.run_scenario("installed", body)

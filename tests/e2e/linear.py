@@ -560,6 +560,6 @@ def body(scenario):
         broken_build(scenario, rule)
 
 
-h.tell("linear", body, seed={"type": int, "default": 0}, ops={"type": int, "default": 0},
-       faults={"type": int, "default": 0}, broken={"choices": sorted(_broken.RULES)},
-       **{"leader-changes": {"type": int, "default": 0}})
+h.run_scenario("linear", body, seed={"type": int, "default": 0}, ops={"type": int, "default": 0},
+               faults={"type": int, "default": 0}, broken={"choices": sorted(_broken.RULES)},
+               **{"leader-changes": {"type": int, "default": 0}})

@@ -188,4 +188,4 @@ def body(scenario):
     after_an_alarm(scenario)
 
 
-h.tell("live_check", body)
+h.run_scenario("live_check", body)

@@ -328,4 +328,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("lost_group", body, only={"nargs": "*", "help": "only these parts"})
+    h.run_scenario("lost_group", body, only={"nargs": "*", "help": "only these parts"})

@@ -88,4 +88,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("machine_text", body)
+    h.run_scenario("machine_text", body)

@@ -35,7 +35,7 @@ static void fail(const char* what) {
   exit(1);
 }
 
-static int say(int fd, const char* form, int pid) {
+static int send_line(int fd, const char* form, int pid) {
   char text[64];
   const int n = snprintf(text, sizeof text, form, pid);
   return write(fd, text, (size_t)n) == n;
@@ -61,7 +61,7 @@ static int partner(void) {
   pthread_mutex_unlock(&meeting->mutex);
   if (sem_post(posted) != 0) return 1;
   const int fd = open(fifo, O_WRONLY);
-  return fd >= 0 && say(fd, "%d\n", (int)getpid()) ? 0 : 1;
+  return fd >= 0 && send_line(fd, "%d\n", (int)getpid()) ? 0 : 1;
 }
 
 static int meet(const char* self, const char* directory, int from) {
@@ -89,7 +89,7 @@ static void serve(int fd, const char* self, const char* directory, int from) {
   char text[128];
   FILE* in = fdopen(dup(fd), "r");
   while (fgets(text, sizeof text, in) != NULL) {
-    if (!say(fd, "met %d\n", meet(self, directory, from))) break;
+    if (!send_line(fd, "met %d\n", meet(self, directory, from))) break;
   }
   fclose(in);
 }

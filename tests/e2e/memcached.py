@@ -126,4 +126,4 @@ def body(scenario):
         scenario.say(f"crane-diff: {text}")
 
 
-h.tell("memcached", body)
+h.run_scenario("memcached", body)

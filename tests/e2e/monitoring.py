@@ -246,4 +246,4 @@ def body(scenario):
     behind_haproxy(scenario)
 
 
-h.tell("monitoring", body)
+h.run_scenario("monitoring", body)

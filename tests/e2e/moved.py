@@ -236,5 +236,5 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("moved", body, rounds={"type": int, "default": 0},
-           kinds={"nargs": "*", "choices": KINDS, "help": "only these changes"})
+    h.run_scenario("moved", body, rounds={"type": int, "default": 0},
+                   kinds={"nargs": "*", "choices": KINDS, "help": "only these changes"})

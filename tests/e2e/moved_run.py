@@ -74,4 +74,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("moved_run", body, rounds={"type": int, "help": "for each change"})
+    h.run_scenario("moved_run", body, rounds={"type": int, "help": "for each change"})

@@ -203,4 +203,4 @@ def body(scenario):
     is_refused(scenario)
 
 
-h.tell("names", body)
+h.run_scenario("names", body)

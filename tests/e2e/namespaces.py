@@ -71,4 +71,4 @@ def body(scenario):
         scenario.check_equal(group, "--prefix")
 
 
-h.tell("namespaces", body, rounds={"type": int, "default": 0})
+h.run_scenario("namespaces", body, rounds={"type": int, "default": 0})

@@ -159,4 +159,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("other-files", body)
+    h.run_scenario("other-files", body)

@@ -127,4 +127,4 @@ def body(scenario):
         scenario.check(not group.alarm(), "the replicas are equal")
 
 
-h.tell("outage", body)
+h.run_scenario("outage", body)

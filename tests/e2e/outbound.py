@@ -238,4 +238,4 @@ def body(scenario):
     comes_from(scenario)
 
 
-h.tell("outbound", body)
+h.run_scenario("outbound", body)

@@ -282,4 +282,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("outside", body)
+    h.run_scenario("outside", body)

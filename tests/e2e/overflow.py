@@ -133,4 +133,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("overflow", body)
+    h.run_scenario("overflow", body)

@@ -98,4 +98,4 @@ def body(scenario):
             load.wait()
 
 
-h.tell("page", body)
+h.run_scenario("page", body)

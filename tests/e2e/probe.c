@@ -37,7 +37,7 @@ static struct pollfd attempts[kAttemptsMax];
 static int count, started;
 static struct {
   int fd;                         // -1: none
-  int heard;                      // bytes of the answer
+  int answered_bytes;             // bytes of the answer
   uint64_t last, longest, again;  // again: the end of the longest silence
 } kept = {-1, 0, 0, 0, 0};
 
@@ -80,17 +80,17 @@ static int advance(struct pollfd* p) {
 }
 
 static void ask_kept(void) {
-  kept.heard = 0;
+  kept.answered_bytes = 0;
   if (send(kept.fd, "PING\r\n", 6, MSG_NOSIGNAL) != 6) exit(3);
 }
 
 // Silences before `since` do not count.
-static void hear_kept(uint64_t since) {
+static void expect_kept(uint64_t since) {
   char answer[kPongBytes];
-  const ssize_t n = recv(kept.fd, answer, (size_t)(kPongBytes - kept.heard), 0);
+  const ssize_t n = recv(kept.fd, answer, (size_t)(kPongBytes - kept.answered_bytes), 0);
   if (n <= 0) exit(3);
-  kept.heard += (int)n;
-  if (kept.heard < kPongBytes) return;
+  kept.answered_bytes += (int)n;
+  if (kept.answered_bytes < kPongBytes) return;
   const uint64_t now = now_ns(), from = kept.last > since ? kept.last : since;
   if (now - from > kept.longest) {
     kept.longest = now - from;
@@ -105,7 +105,7 @@ static void open_kept(void) {
   setsockopt(kept.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   if (connect(kept.fd, (struct sockaddr*)&server, sizeof server) != 0) exit(3);
   ask_kept();
-  while (kept.last == 0) hear_kept(now_ns());
+  while (kept.last == 0) expect_kept(now_ns());
   kept.longest = 0;
 }
 
@@ -117,8 +117,8 @@ static uint64_t look(uint64_t wait_ns, uint64_t fault) {
   const struct timespec wait = {0, (long)wait_ns};
   if (ppoll(all, (nfds_t)count + 1, &wait, NULL) <= 0) return 0;
   if (all[count].revents != 0) {
-    hear_kept(fault);
-    if (kept.heard == kPongBytes) ask_kept();
+    expect_kept(fault);
+    if (kept.answered_bytes == kPongBytes) ask_kept();
   }
   for (int i = count - 1; i >= 0; --i) {
     if (all[i].revents == 0) continue;
@@ -161,8 +161,8 @@ int main(int argc, char** argv) {
       continue;
     }
     const int before = count;
-    const uint64_t heard = look(answered == 0 ? next - now : kStuckNs, fault);
-    if (answered == 0) answered = heard;
+    const uint64_t answered_bytes = look(answered == 0 ? next - now : kStuckNs, fault);
+    if (answered == 0) answered = answered_bytes;
     while (answered != 0 && count > 0) drop(0);
     if (count < before && next > now_ns() + kRetryNs) next = now_ns() + kRetryNs;
   }

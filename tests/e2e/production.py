@@ -182,4 +182,4 @@ def body(scenario):
         purged(scenario, machine)
 
 
-h.tell("production", body)
+h.run_scenario("production", body)

@@ -150,4 +150,4 @@ def body(scenario):
     hosts_are_cut_off(scenario)
 
 
-h.tell("quorum", body)
+h.run_scenario("quorum", body)

@@ -213,4 +213,4 @@ def body(scenario):
                    repr(serial))
 
 
-h.tell("racy_live", body, seed={"type": int, "default": 20260201})
+h.run_scenario("racy_live", body, seed={"type": int, "default": 20260201})

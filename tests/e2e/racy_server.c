@@ -19,7 +19,7 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static void say(int fd, const char* text, size_t size) {
+static void send_text(int fd, const char* text, size_t size) {
   while (size > 0) {
     const ssize_t wrote = write(fd, text, size);
     if (wrote <= 0) return;
@@ -67,11 +67,11 @@ static void run(int client, const char* dir, const char* name) {
     _exit(127);
   }
   close(out[1]);
-  for (ssize_t n; (n = read(out[0], text, sizeof text)) > 0;) say(client, text, (size_t)n);
+  for (ssize_t n; (n = read(out[0], text, sizeof text)) > 0;) send_text(client, text, (size_t)n);
   close(out[0]);
   if (child < 0 || waitpid(child, &status, 0) != child) status = -1;
   const int n = snprintf(text, sizeof text, "%s: status %d\n", name, status);
-  say(client, text, (size_t)n);
+  send_text(client, text, (size_t)n);
 }
 
 static void serve(int client, const char* dir) {
@@ -86,16 +86,16 @@ static void serve(int client, const char* dir) {
   line[strcspn(line, "\n")] = '\0';
   if (strcmp(line, "dice") == 0) {
     throw_dice();
-    say(client, "thrown\n", 7);
+    send_text(client, "thrown\n", 7);
   } else if (strcmp(line, "number") == 0) {
     char text[32];
     const int n = snprintf(text, sizeof text, "%016lx\n", draw());
-    say(client, text, (size_t)n);
+    send_text(client, text, (size_t)n);
   } else if (strcmp(line, "bytes") == 0) {
     char text[4096];
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = '\n';
-    say(client, text, sizeof text);
+    send_text(client, text, sizeof text);
   } else if (strchr(line, '/') == NULL) {
     run(client, dir, line);
   }

@@ -226,4 +226,4 @@ def attempt(group):
         return None
 
 
-h.tell("rdma", body)
+h.run_scenario("rdma", body)

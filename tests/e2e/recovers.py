@@ -169,4 +169,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("recovers", body)
+    h.run_scenario("recovers", body)

@@ -43,4 +43,4 @@ def body(scenario):
         scenario.check(holders == [0, 1, 2], "each recording holds the digest", repr(holders))
 
 
-h.tell("redis", body)
+h.run_scenario("redis", body)

@@ -72,4 +72,4 @@ def body(scenario):
         client.close()
 
 
-h.tell("refused", body)
+h.run_scenario("refused", body)

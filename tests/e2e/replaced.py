@@ -214,4 +214,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("replaced", body)
+    h.run_scenario("replaced", body)

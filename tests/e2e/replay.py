@@ -392,4 +392,4 @@ def body(scenario):
     scenario.check(not left, "nothing is left of the replays", repr(left))
 
 
-h.tell("replay", body)
+h.run_scenario("replay", body)

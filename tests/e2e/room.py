@@ -190,4 +190,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("room", body)
+    h.run_scenario("room", body)

@@ -91,4 +91,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("schedules", body, write={"action": "store_true", "help": "record them again"})
+    h.run_scenario("schedules", body, write={"action": "store_true", "help": "record them again"})

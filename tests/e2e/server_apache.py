@@ -68,4 +68,4 @@ class Cgi(Cgid):
 KINDS = (Event, Worker, Prefork, Cgid, Cgi)
 
 if __name__ == "__main__":
-    h.tell("server_apache", lambda scenario: m.prove(scenario, KINDS))
+    h.run_scenario("server_apache", lambda scenario: m.prove(scenario, KINDS))

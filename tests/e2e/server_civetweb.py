@@ -48,4 +48,4 @@ class Civetweb(_web.Web):
 KINDS = (Civetweb,)
 
 if __name__ == "__main__":
-    h.tell("server_civetweb", lambda scenario: m.prove(scenario, KINDS))
+    h.run_scenario("server_civetweb", lambda scenario: m.prove(scenario, KINDS))

@@ -200,4 +200,4 @@ class Clamd(m.Server):
 KINDS = (Clamd,)
 
 if __name__ == "__main__":
-    h.tell("server_clamd", lambda scenario: m.prove(scenario, KINDS))
+    h.run_scenario("server_clamd", lambda scenario: m.prove(scenario, KINDS))

@@ -52,4 +52,4 @@ class Engine(m.Server):
 KINDS = (Engine,)
 
 if __name__ == "__main__":
-    h.tell("server_engine", lambda scenario: m.prove(scenario, KINDS))
+    h.run_scenario("server_engine", lambda scenario: m.prove(scenario, KINDS))

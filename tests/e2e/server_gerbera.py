@@ -222,4 +222,4 @@ class Gerbera(m.Server):
 KINDS = (Gerbera,)
 
 if __name__ == "__main__":
-    h.tell("server_gerbera", lambda scenario: m.prove(scenario, KINDS))
+    h.run_scenario("server_gerbera", lambda scenario: m.prove(scenario, KINDS))

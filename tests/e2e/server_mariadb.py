@@ -102,4 +102,4 @@ class Mariadb(m.Server):
 KINDS = (Mariadb,)
 
 if __name__ == "__main__":
-    h.tell("server_mariadb", lambda scenario: m.prove(scenario, KINDS))
+    h.run_scenario("server_mariadb", lambda scenario: m.prove(scenario, KINDS))

@@ -145,4 +145,4 @@ class Memcached(m.Server):
 KINDS = (Memcached,)
 
 if __name__ == "__main__":
-    h.tell("server_memcached", lambda scenario: m.prove(scenario, KINDS))
+    h.run_scenario("server_memcached", lambda scenario: m.prove(scenario, KINDS))

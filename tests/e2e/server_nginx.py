@@ -75,4 +75,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("server_nginx", body)
+    h.run_scenario("server_nginx", body)

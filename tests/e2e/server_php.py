@@ -154,4 +154,4 @@ class PhpCivetweb(Page, server_civetweb.Civetweb):
 KINDS = (PhpCgi, PhpFpm, PhpCivetweb, ModPhp)   # a kind that may be left out comes last
 
 if __name__ == "__main__":
-    h.tell("server_php", lambda scenario: m.prove(scenario, KINDS))
+    h.run_scenario("server_php", lambda scenario: m.prove(scenario, KINDS))

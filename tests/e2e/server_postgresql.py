@@ -133,4 +133,4 @@ class Postgres(m.Server):
 KINDS = (Postgres,)
 
 if __name__ == "__main__":
-    h.tell("server_postgresql", lambda scenario: m.prove(scenario, KINDS))
+    h.run_scenario("server_postgresql", lambda scenario: m.prove(scenario, KINDS))

@@ -67,4 +67,4 @@ class RedisDurable(Redis):
 KINDS = (Redis, RedisThreads, RedisDurable)
 
 if __name__ == "__main__":
-    h.tell("server_redis", lambda scenario: m.prove(scenario, KINDS))
+    h.run_scenario("server_redis", lambda scenario: m.prove(scenario, KINDS))

@@ -123,4 +123,4 @@ class Slapd(m.Server):
 KINDS = (Slapd,)
 
 if __name__ == "__main__":
-    h.tell("server_slapd", lambda scenario: m.prove(scenario, KINDS))
+    h.run_scenario("server_slapd", lambda scenario: m.prove(scenario, KINDS))

@@ -118,4 +118,4 @@ class Redis(m.Server):
 KINDS = (Apache, Redis)
 
 if __name__ == "__main__":
-    h.tell("server_tls", lambda scenario: m.prove(scenario, KINDS))
+    h.run_scenario("server_tls", lambda scenario: m.prove(scenario, KINDS))

@@ -195,4 +195,4 @@ def body(scenario):
         may_lose(scenario, group)
 
 
-h.tell("serving", body)
+h.run_scenario("serving", body)

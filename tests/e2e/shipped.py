@@ -325,4 +325,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("shipped", body)
+    h.run_scenario("shipped", body)

@@ -56,4 +56,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("slices", body, only={"default": "", "help": "servers, e.g. perl,redis"})
+    h.run_scenario("slices", body, only={"default": "", "help": "servers, e.g. perl,redis"})

@@ -59,4 +59,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("soft_barriers", body)
+    h.run_scenario("soft_barriers", body)

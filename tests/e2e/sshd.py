@@ -94,4 +94,4 @@ def body(scenario):
     scenario.check(status == 0, "the outputs are equal", text)
 
 
-h.tell("sshd", body)
+h.run_scenario("sshd", body)

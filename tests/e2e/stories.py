@@ -173,7 +173,7 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("stories", body,
-           kinds={"nargs": "*", "choices": KINDS, "help": "only these changes"},
-           servers={"nargs": "*", "choices": sorted(STORIES), "help": "only these servers"},
-           rounds={"type": int, "help": "of each change"})
+    h.run_scenario("stories", body,
+                   kinds={"nargs": "*", "choices": KINDS, "help": "only these changes"},
+                   servers={"nargs": "*", "choices": sorted(STORIES), "help": "only these servers"},
+                   rounds={"type": int, "help": "of each change"})

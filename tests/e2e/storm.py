@@ -353,10 +353,11 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("storm", body, seed={"type": int, "default": 0, "help": "from an earlier run"},
-           servers={"default": "", "help": f"some of {','.join(SERVERS)}"},
-           kinds={"default": "", "help": "of faults, separated by commas"},
-           faults={"type": int, "default": 0, "help": "for each server"},
-           minutes={"type": float, "default": MINUTES, "help": "for each server, with --full"},
-           early={"type": float, "default": None,
-                  "help": "the share of faults that do not wait for status"})
+    h.run_scenario(
+        "storm", body, seed={"type": int, "default": 0, "help": "from an earlier run"},
+        servers={"default": "", "help": f"some of {','.join(SERVERS)}"},
+        kinds={"default": "", "help": "of faults, separated by commas"},
+        faults={"type": int, "default": 0, "help": "for each server"},
+        minutes={"type": float, "default": MINUTES, "help": "for each server, with --full"},
+        early={"type": float, "default": None,
+               "help": "the share of faults that do not wait for status"})

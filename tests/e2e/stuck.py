@@ -35,4 +35,4 @@ def body(scenario):
         scenario.say(text)
 
 
-h.tell("stuck", body)
+h.run_scenario("stuck", body)

@@ -188,4 +188,4 @@ def body(scenario):
     chosen(scenario)
 
 
-h.tell("taken_port", body)
+h.run_scenario("taken_port", body)

@@ -180,4 +180,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("takeover_run", body)
+    h.run_scenario("takeover_run", body)

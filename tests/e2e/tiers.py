@@ -315,4 +315,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("tiers", body)
+    h.run_scenario("tiers", body)

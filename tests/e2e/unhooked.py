@@ -98,4 +98,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("unhooked", body)
+    h.run_scenario("unhooked", body)

@@ -114,4 +114,4 @@ def body(scenario):
     crane_run(scenario)
 
 
-h.tell("units", body)
+h.run_scenario("units", body)

@@ -228,4 +228,4 @@ def body(scenario):
                                    "backend.sock": f"errno {errno.ECONNREFUSED}"})
 
 
-h.tell("unix_backend", body)
+h.run_scenario("unix_backend", body)

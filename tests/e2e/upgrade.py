@@ -350,4 +350,4 @@ def body(scenario):
 
 
 if __name__ == "__main__":
-    h.tell("upgrade", body)
+    h.run_scenario("upgrade", body)

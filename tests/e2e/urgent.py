@@ -165,4 +165,4 @@ def body(scenario):
     on_three_hosts(scenario)
 
 
-h.tell("urgent", body)
+h.run_scenario("urgent", body)

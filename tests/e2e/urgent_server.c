@@ -26,7 +26,7 @@ static volatile sig_atomic_t rung;
 
 static void ring(int signo) { rung = signo; }
 
-static void say(int fd, const char* word, const char* text) {
+static void send_line(int fd, const char* word, const char* text) {
   char line[600];
   const int n = snprintf(line, sizeof line, "%s%s\n", word, text);
   if (send(fd, line, (size_t)n, MSG_NOSIGNAL) != n) perror("send");
@@ -35,9 +35,9 @@ static void say(int fd, const char* word, const char* text) {
 static void get_urgent(int i) {
   const int fd = watched[i].fd;
   char text[2] = {0};
-  if (rung) say(fd, "signal", "");
+  if (rung) send_line(fd, "signal", "");
   rung = 0;
-  if (recv(fd, text, 1, MSG_OOB) == 1) say(fd, "urgent ", text);
+  if (recv(fd, text, 1, MSG_OOB) == 1) send_line(fd, "urgent ", text);
 }
 
 static int unread_of_held(void) {
@@ -54,27 +54,27 @@ static void leave(int i) {
   watched[i].fd = -1;
 }
 
-static void hear(int i) {
+static void read_client(int i) {
   const int fd = watched[i].fd;
   char text[512];
   const int at_mark = sockatmark(fd);
   const ssize_t n = read(fd, text, sizeof text - 1);
   if (n <= 0) return leave(i);
   text[n] = '\0';
-  if (at_mark) say(fd, "mark", "");
+  if (at_mark) send_line(fd, "mark", "");
   if (strcmp(text, "hold") == 0) {
     held[i] = 1;
-    say(fd, "held", "");
+    send_line(fd, "held", "");
   } else if (strcmp(text, "go") == 0) {
     memset(held, 0, sizeof held);
-    say(fd, "gone", "");
+    send_line(fd, "gone", "");
   } else if (strcmp(text, "look") == 0) {
     snprintf(text, sizeof text, "%d", unread_of_held());
-    say(fd, "there ", text);
+    send_line(fd, "there ", text);
   } else if (strcmp(text, "ring") == 0) {
     if (send(fd, "ding!", 5, MSG_OOB) != 5) perror("send urgent");
   } else {
-    say(fd, "read ", text);
+    send_line(fd, "read ", text);
   }
 }
 
@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
       if ((watched[i].revents & POLLPRI) != 0) {
         get_urgent(i);
       } else if ((watched[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
-        hear(i);
+        read_client(i);
       }
     }
   }

@@ -160,4 +160,4 @@ def body(scenario):
     all_are_lost(scenario)
 
 
-h.tell("verdict", body)
+h.run_scenario("verdict", body)

@@ -219,4 +219,4 @@ def body(scenario):
     uses.table()
 
 
-h.tell("wrong_uses", body)
+h.run_scenario("wrong_uses", body)

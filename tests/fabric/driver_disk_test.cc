@@ -71,8 +71,8 @@ void kill_all(NodeGroup& g) {
 TEST_CASE("driver disk: no committed entry is lost when all processes and memory are gone",
           "[driver][disk][processes]") {
   const FabricKind fabric = GENERATE(FabricKind::kShm, FabricKind::kTcp);
-  const bool memory_goes = GENERATE(true, false);
-  INFO("fabric " << static_cast<int>(fabric) << ", memory goes " << memory_goes);
+  const bool memory_is_lost = GENERATE(true, false);
+  INFO("fabric " << static_cast<int>(fabric) << ", memory goes " << memory_is_lost);
   Disk disk;
   NodeGroup g(3, fabric, disk.path());
   g.set_traffic(true);
@@ -85,7 +85,7 @@ TEST_CASE("driver disk: no committed entry is lost when all processes and memory
     for (std::uint8_t i = 0; i < 3; ++i) {
       before.push_back(history_of(g, i));
       longest = std::max<std::uint64_t>(longest, before.back().size() - 1);
-      if (memory_goes) g.lose_memory(i);
+      if (memory_is_lost) g.lose_memory(i);
       forget(g, i);
     }
     for (std::uint8_t i = 0; i < 3; ++i) g.start(i);
@@ -171,15 +171,15 @@ TEST_CASE("driver disk: a follower that was away for many laps of the ring catch
   Disk disk;
   NodeGroup g(3, fabric, disk.path(), 0, 64U << 10);
   g.set_traffic(true);
-  enum { kPause, kMemoryGone, kAllGone };
-  for (const int gone : {kPause, kMemoryGone, kAllGone}) {
+  enum { kPause, kMemoryLost, kAllLost };
+  for (const int gone : {kPause, kMemoryLost, kAllLost}) {
     const std::uint8_t leader = g.leader();
     const auto victim = static_cast<std::uint8_t>((leader + 1) % 3);
     REQUIRE(g.wait_committed(victim, g.report(victim).committed + 100, kSoon));
     const std::uint64_t before = g.report(victim).committed;
     g.process(victim).kill();
     if (gone != kPause) g.lose_memory(victim);
-    if (gone == kAllGone) std::filesystem::remove_all(disk.of(victim));
+    if (gone == kAllLost) std::filesystem::remove_all(disk.of(victim));
     forget(g, victim);
     // 500 bytes per entry on average: a dozen laps.
     REQUIRE(g.wait_committed(leader, before + 2000, kSoon));

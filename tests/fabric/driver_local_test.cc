@@ -32,12 +32,12 @@ using consensus::Consensus;
 std::uint64_t now_ns() { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
 struct Local : LocalReplicas {
-  struct Told {
+  struct RoleReport {
     Index entry{};
     Index committed{};  // as in status() at that moment
   };
   TemporaryDirectory directory;
-  std::vector<Told> told;  // reported by replica 0
+  std::vector<RoleReport> role_reports;  // reported by replica 0
 
   Local() {
     for (std::uint8_t i = 0; i < replicas.size(); ++i) {
@@ -48,7 +48,7 @@ struct Local : LocalReplicas {
       o.log_id = 99;
       if (i == 0) {
         o.callbacks.on_committed = [this](const consensus::EntryView& e) {
-          told.push_back({e.at.index, replicas[0]->status().committed});
+          role_reports.push_back({e.at.index, replicas[0]->status().committed});
         };
       }
       open(i, std::move(o));
@@ -65,7 +65,7 @@ TEST_CASE("driver: one poll commits all completed entries, and reports each when
     group.iterate();
     return group.leads && group.all_stream();
   }));
-  group.told.clear();
+  group.role_reports.clear();
   constexpr std::size_t kEntries = 20;
   Index first{};
   for (std::size_t i = 0; i < kEntries; ++i) {
@@ -74,10 +74,10 @@ TEST_CASE("driver: one poll commits all completed entries, and reports each when
     if (i == 0) first = index.value();
   }
   group.replicas[0]->poll(now_ns());
-  REQUIRE(group.told.size() == kEntries);
+  REQUIRE(group.role_reports.size() == kEntries);
   for (std::size_t i = 0; i < kEntries; ++i) {
-    CHECK(value(group.told[i].entry) == value(first) + i);
-    CHECK(group.told[i].committed == group.told[i].entry);
+    CHECK(value(group.role_reports[i].entry) == value(first) + i);
+    CHECK(group.role_reports[i].committed == group.role_reports[i].entry);
   }
 }
 

@@ -197,8 +197,8 @@ TEST_CASE("driver: histories agree after random kills, stops, continues and rest
           "[driver][processes]") {
   // REPLAY  CRANE_SEED=<seed> repeats the choices, not the moments at which the kernel acts.
   const std::uint64_t seed = given_seed();
-  const char* const rounds_given = std::getenv("CRANE_ROUNDS");
-  const int rounds = rounds_given != nullptr ? std::atoi(rounds_given) : 40;
+  const char* const rounds_granted = std::getenv("CRANE_ROUNDS");
+  const int rounds = rounds_granted != nullptr ? std::atoi(rounds_granted) : 40;
   INFO("CRANE_SEED=" << seed);
   std::mt19937_64 random(seed);
   NodeGroup g(3);

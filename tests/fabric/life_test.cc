@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint8_t kReplicas = 3;
 
-bool told(const LifeWatch& watch, int timeout_ms) {
+bool is_signalled(const LifeWatch& watch, int timeout_ms) {
   pollfd p{watch.fd(), POLLIN, 0};
   return ::poll(&p, 1, timeout_ms) == 1;
 }
@@ -51,12 +51,12 @@ TEST_CASE("life line: every watcher notices a killed process, none before", "[fa
   REQUIRE(first.start(directory.path(), kReplicas, ReplicaId{0}, nullptr).ok());
   REQUIRE(second.start(directory.path(), kReplicas, ReplicaId{2}, nullptr).ok());
   child.stop();
-  CHECK_FALSE(told(first, 0));  // a stopped process is not dead
+  CHECK_FALSE(is_signalled(first, 0));  // a stopped process is not dead
   child.resume();
-  CHECK_FALSE(told(second, 0));
+  CHECK_FALSE(is_signalled(second, 0));
   child.kill();
-  CHECK(told(first, 10'000));
-  CHECK(told(second, 10'000));
+  CHECK(is_signalled(first, 10'000));
+  CHECK(is_signalled(second, 10'000));
 }
 
 TEST_CASE("life line: a closed one is noticed, too; the next process has another file",
@@ -68,12 +68,12 @@ TEST_CASE("life line: a closed one is noticed, too; the next process has another
   REQUIRE(watch.start(directory.path(), kReplicas, ReplicaId{1}, nullptr).ok());
   LifeLine next;
   REQUIRE(next.hold(directory.path(), kReplicas).ok());
-  CHECK_FALSE(told(watch, 0));
+  CHECK_FALSE(is_signalled(watch, 0));
   line.reset();
-  CHECK(told(watch, 10'000));
+  CHECK(is_signalled(watch, 10'000));
   LifeWatch again;
   REQUIRE(again.start(directory.path(), kReplicas, ReplicaId{1}, nullptr).ok());
-  CHECK_FALSE(told(again, 0));
+  CHECK_FALSE(is_signalled(again, 0));
 }
 
 TEST_CASE("life line: a stopped watch blocks no process", "[fabric][life]") {
@@ -97,7 +97,7 @@ TEST_CASE("life line: a death makes the loop's thread urgent, for a while", "[fa
   REQUIRE(watch.start(directory.path(), kReplicas, ReplicaId{1}, urgency).ok());
   CHECK(policy() == SCHED_OTHER);
   line.reset();
-  REQUIRE(told(watch, 10'000));
+  REQUIRE(is_signalled(watch, 10'000));
   if (policy() != SCHED_RR) {
     std::printf("SKIPPED: life line: urgent: no privilege for real-time priorities\n");
     return;

@@ -42,7 +42,7 @@ struct Flow {
   std::deque<Piece> pieces;
 };
 
-struct Carried {
+struct CarriedState {
   Flow flows[2];
   bool over = false;
 };
@@ -113,11 +113,11 @@ void carry(Flow& f, bool& over, Sky& sky) {
 }
 
 // Waits until one of the connections needs work.
-void wait_for(int listener, const std::list<Carried>& all) {
+void wait_for(int listener, const std::list<CarriedState>& all) {
   std::vector<pollfd> fds{{listener, POLLIN, 0}};
   const std::uint64_t now = now_ns();
   std::uint64_t due = kNever;
-  for (const Carried& c : all) {
+  for (const CarriedState& c : all) {
     for (const Flow& f : c.flows) {
       if (f.pieces.size() < kPiecesMax) fds.push_back({f.from, POLLIN, 0});
       if (f.pieces.empty()) continue;
@@ -141,7 +141,7 @@ void run_relay(const consensus::Endpoint& listen, const consensus::Endpoint& for
   const auto listener = consensus::listen_on(here.value());
   if (!listener) ::_exit(3);
   Sky sky(weather);
-  std::list<Carried> all;
+  std::list<CarriedState> all;
   unsigned connections = 0;
   for (;;) {
     wait_for(listener.value(), all);
@@ -155,7 +155,7 @@ void run_relay(const consensus::Endpoint& listen, const consensus::Endpoint& for
         continue;
       }
       const bool sheltered = sky.shelters(connections++);
-      Carried carried;
+      CarriedState carried;
       carried.flows[0] = {in, out, 0, sheltered, {}};
       carried.flows[1] = {out, in, 1, sheltered, {}};
       all.push_back(std::move(carried));

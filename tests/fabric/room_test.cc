@@ -67,7 +67,7 @@ class SmallMemory {
 };
 
 struct Group : LocalReplicas {
-  std::vector<std::uint64_t> told;  // payloads reported by replica 0
+  std::vector<std::uint64_t> committed;  // payloads reported by replica 0
   std::uint64_t next = 0;
 
   explicit Group(const std::string& directory) {
@@ -82,7 +82,7 @@ struct Group : LocalReplicas {
           std::uint64_t number = 0;
           if (e.type != 1) return;
           std::copy_n(e.payload.data(), sizeof number, reinterpret_cast<std::byte*>(&number));
-          told.push_back(number);
+          committed.push_back(number);
         };
       }
       open(i, std::move(o));
@@ -96,7 +96,7 @@ struct Group : LocalReplicas {
     ++next;
     return true;
   }
-  bool all_told() const { return told.size() == next; }
+  bool all_committed() const { return committed.size() == next; }
 };
 
 }  // namespace
@@ -149,18 +149,18 @@ TEST_CASE("driver: if shared memory is full, inputs wait and continue when there
     CHECK(g.replicas[0]->status().no_room.find(memory.path()) == 0);
     CHECK_FALSE(g.replicas[0]->status().failed);
     // Inputs accepted earlier are committed, and the followers' write grants are not lost.
-    REQUIRE(until([&] { return g.iterate(), g.all_told(); }));
+    REQUIRE(until([&] { return g.iterate(), g.all_committed(); }));
     CHECK(g.all_stream());
     CHECK(g.replicas[0]->status().view == view);
     memory.make_room();
-    REQUIRE(until([&] { return g.iterate(), g.all_told(); }));
+    REQUIRE(until([&] { return g.iterate(), g.all_committed(); }));
     CHECK(g.replicas[0]->status().no_room.empty());
     for (int i = 0; i < 50; ++i) {
       REQUIRE(until([&] { return g.iterate(), g.propose(); }));
     }
-    REQUIRE(until([&] { return g.iterate(), g.all_told(); }));
+    REQUIRE(until([&] { return g.iterate(), g.all_committed(); }));
   }
-  for (std::uint64_t i = 0; i < g.told.size(); ++i) REQUIRE(g.told[i] == i);
+  for (std::uint64_t i = 0; i < g.committed.size(); ++i) REQUIRE(g.committed[i] == i);
 }
 
 }  // namespace crane::test

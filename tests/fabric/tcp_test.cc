@@ -75,9 +75,9 @@ struct Pair {
 };
 
 // A plain connection to a replica's port.
-class Stranger {
+class ForeignPeer {
  public:
-  explicit Stranger(const consensus::Endpoint& to)
+  explicit ForeignPeer(const consensus::Endpoint& to)
       : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in at{};
     at.sin_family = AF_INET;
@@ -86,9 +86,9 @@ class Stranger {
     REQUIRE(::connect(fd_, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
     ::fcntl(fd_, F_SETFL, O_NONBLOCK);
   }
-  ~Stranger() { ::close(fd_); }
-  Stranger(const Stranger&) = delete;
-  Stranger& operator=(const Stranger&) = delete;
+  ~ForeignPeer() { ::close(fd_); }
+  ForeignPeer(const ForeignPeer&) = delete;
+  ForeignPeer& operator=(const ForeignPeer&) = delete;
   void send(std::span<const std::byte> bytes) {
     static_cast<void>(::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
   }
@@ -217,7 +217,7 @@ TEST_CASE("tcp: strangers get nothing and disturb no member", "[fabric]") {
   INFO("seed " << seed);
   std::mt19937_64 random(seed);
   for (int i = 0; i < 50; ++i) {
-    Stranger s(group.endpoints()[1]);
+    ForeignPeer s(group.endpoints()[1]);
     std::vector<std::byte> bytes(1 + random() % 3000);
     for (auto& byte : bytes) byte = static_cast<std::byte>(random());
     if (i % 3 == 0) bytes = bytes_of("GET / HTTP/1.0\r\n\r\n");
@@ -225,9 +225,9 @@ TEST_CASE("tcp: strangers get nothing and disturb no member", "[fabric]") {
     s.send(bytes);
     CHECK(until([&] { return poll_once(*b, seen), s.closed(); }));
   }
-  std::vector<std::unique_ptr<Stranger>> silent;
+  std::vector<std::unique_ptr<ForeignPeer>> silent;
   for (int i = 0; i < 100; ++i) {
-    silent.push_back(std::make_unique<Stranger>(group.endpoints()[1]));
+    silent.push_back(std::make_unique<ForeignPeer>(group.endpoints()[1]));
     poll_once(*b, seen);
   }
   CHECK(seen.empty());
@@ -270,7 +270,7 @@ TEST_CASE("tcp: a recorded first flight opens nothing", "[fabric]") {
   auto options = group.options(1, 2);
   options.silence_ns = 300'000'000;
   const auto b = opened(options);
-  Stranger s(at);
+  ForeignPeer s(at);
   s.send(recorded);
   CHECK(until([&] { return poll_once(*b, seen), s.closed(); }));
   CHECK(seen.empty());

@@ -29,7 +29,7 @@ constexpr double kSecondsMax = 8;  // a slow build stops early; the output has t
 
 std::string under_way;
 
-void say_under_way() {
+void print_input() {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string line = "the input, to replay: --hex ";
   for (const char c : under_way) {
@@ -41,7 +41,7 @@ void say_under_way() {
 }
 
 void on_signal(int number) {
-  say_under_way();
+  print_input();
   std::signal(number, SIG_DFL);
   std::raise(number);
 }
@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
   for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
     std::signal(number, on_signal);
   }
-  if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(say_under_way);
+  if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(print_input);
   std::vector<std::string> corpus = crane::fuzz::seeds();
   for (const std::string& s : corpus) run(s);
   Random r(seed);

@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   HashBody body;
   if (!decode(std::as_bytes(std::span(data, size)), body)) return 0;
   if (!body.digests.empty()) {
-    const Judgement j = judge(body.digests, 3);
+    const Evaluation j = evaluate(body.digests, 3);
     CRANE_ASSERT(j.replicas.size() == body.digests.size());
   }
   if (!body.evidence) return 0;

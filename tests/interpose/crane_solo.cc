@@ -54,8 +54,8 @@ constexpr std::int64_t kStartNs = 1'000'000'000;
 constexpr std::int64_t kWallOffsetNs = 1'700'000'000'000'000'000;
 
 std::string directory;
-volatile std::sig_atomic_t told_to_stop = 0;
-void stop(int) { told_to_stop = 1; }
+volatile std::sig_atomic_t stop_requested = 0;
+void stop(int) { stop_requested = 1; }
 
 class Node {
  public:
@@ -112,7 +112,7 @@ class Node {
       if (w_->scheduler.fenced.load() != 0) {
         return finish(w_->unhooked.stopped.load() != 0 ? kStrict : kFenced);
       }
-      if (told_to_stop != 0) return finish(kStuck);
+      if (stop_requested != 0) return finish(kStuck);
       drain();
       if (step()) {
         idle_ms_ = 0;
@@ -193,7 +193,7 @@ class Node {
   bool step() {
     dmt::SchedulerState& s = w_->scheduler;
     if (s.holder.load() != dmt::kHolderIdle || s.ended) return false;
-    if (s.run_queue.head == dmt::kNone && is_somebody_away()) return false;
+    if (s.run_queue.head == dmt::kNone && is_any_detached()) return false;
     if (options_.restores && !pretend_restore()) return true;
     if (!options_.dump.empty() && index_ >= options_.dump_index && !dump()) return true;
     if (s.run_queue.head == dmt::kNone && bring_back()) return true;
@@ -259,7 +259,7 @@ class Node {
   }
 
   // The schedule must not depend on how long a detached thread is away.
-  bool is_somebody_away() const {
+  bool is_any_detached() const {
     for (std::uint32_t i = 1; i < w_->scheduler.slots_used; ++i) {
       const dmt::SlotRecord& slot = w_->slots[i];
       if (slot.state == dmt::SlotState::kDetached && slot.arrived.load() == 0) return true;
@@ -405,7 +405,7 @@ class Node {
       idle_ms_ = 0;
       return;
     }
-    const dmt::Glimpse now = dmt::glimpse(*w_);
+    const dmt::TurnSnapshot now = dmt::glimpse(*w_);
     const bool same = now.slot == seen_.slot && now.clock == seen_.clock;
     seen_ = now;
     if (!same || now.slot == dmt::kNone || now.in_operation || !now.helps) return;
@@ -499,7 +499,7 @@ class Node {
   pid_t child_ = -1;
   solo::Interrupts interrupts_;
   std::vector<pid_t> pids_;
-  dmt::Glimpse seen_{};
+  dmt::TurnSnapshot seen_{};
   int awake_ = 0;           // how often it was not quiescent since it last was
   char blocker_[160] = {};  // why the replica was given up
   std::int64_t now_ = 0;

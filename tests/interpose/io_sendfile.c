@@ -19,7 +19,7 @@
 
 static int listener, file;
 
-static const char* told(ssize_t n) {
+static const char* describe_result(ssize_t n) {
   static char text[32];
   if (n < 0) return strerrorname_np(errno);
   snprintf(text, sizeof text, "%zd", n);
@@ -32,7 +32,7 @@ static void make_file(void) {
   unlink(path);
   unsigned char* const bytes = malloc(SIZE);
   for (int i = 0; i < SIZE; ++i) bytes[i] = (unsigned char)((i * 7 + i / 65536) % 251);
-  printf("file %s\n", told(write(file, bytes, SIZE)));
+  printf("file %s\n", describe_result(write(file, bytes, SIZE)));
   free(bytes);
 }
 
@@ -44,25 +44,26 @@ static int wait_for(int fd, short events) {
 static void slow_reader(void) {
   const int c = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
   off_t at = 0;
-  printf("header %s\n", told(write(c, "header", 6)));
-  printf("first %s\n", told(sendfile(c, file, &at, SIZE)));
-  printf("full %s\n", told(sendfile(c, file, &at, SIZE)));
+  printf("header %s\n", describe_result(write(c, "header", 6)));
+  printf("first %s\n", describe_result(sendfile(c, file, &at, SIZE)));
+  printf("full %s\n", describe_result(sendfile(c, file, &at, SIZE)));
   off_t end = SIZE;
-  printf("full, at the end %s\n", told(sendfile(c, file, &end, 1)));
+  printf("full, at the end %s\n", describe_result(sendfile(c, file, &end, 1)));
   printf("at %ld\n", (long)at);
   printf("out %x\n", wait_for(c, POLLOUT));
-  printf("second %s\n", told(sendfile(c, file, &at, 70000)));
+  printf("second %s\n", describe_result(sendfile(c, file, &at, 70000)));
   fcntl(c, F_SETFL, 0);
   lseek(file, at, SEEK_SET);
-  printf("third %s\n", told(sendfile(c, file, NULL, SIZE)));  // blocks, and reaches the end
+  printf("third %s\n",
+         describe_result(sendfile(c, file, NULL, SIZE)));  // blocks, and reaches the end
   printf("position %ld\n", (long)lseek(file, 0, SEEK_CUR));
-  printf("end %s\n", told(sendfile(c, file, NULL, SIZE)));
-  printf("nothing %s\n", told(sendfile(c, file, NULL, 0)));
+  printf("end %s\n", describe_result(sendfile(c, file, NULL, SIZE)));
+  printf("nothing %s\n", describe_result(sendfile(c, file, NULL, 0)));
   off_t before = -1;
-  printf("before the start %s\n", told(sendfile(c, file, &before, 1)));
+  printf("before the start %s\n", describe_result(sendfile(c, file, &before, 1)));
   const int closed = open("/dev/null", O_WRONLY);
   at = 0;
-  printf("not readable %s\n", told(sendfile(c, closed, &at, 1)));
+  printf("not readable %s\n", describe_result(sendfile(c, closed, &at, 1)));
   close(closed);
   close(c);
 }
@@ -75,12 +76,12 @@ static void reset(void) {
   const int c = accept(listener, NULL, NULL);
   wait_for(c, POLLHUP);
   char byte;
-  printf("reset %s\n", told(read(c, &byte, 1)));
+  printf("reset %s\n", describe_result(read(c, &byte, 1)));
   off_t at = SIZE;
-  printf("at the end %s\n", told(sendfile(c, file, &at, 1)));
+  printf("at the end %s\n", describe_result(sendfile(c, file, &at, 1)));
   printf("signals %d\n", (int)broken);
   at = 0;
-  printf("before it %s\n", told(sendfile(c, file, &at, 1)));
+  printf("before it %s\n", describe_result(sendfile(c, file, &at, 1)));
   printf("signals %d\n", (int)broken);
   printf("at %ld\n", (long)at);
   close(c);

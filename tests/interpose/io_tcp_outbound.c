@@ -58,7 +58,7 @@ static void blocking(void) {
   printf("blocking: %s\n", try_connect(fd));
   show_names(fd);
   printf("  again: %s, state %d\n", try_connect(fd), state_of(fd));
-  ask_and_hear(fd);
+  send_and_expect(fd);
   close(fd);
 }
 
@@ -72,8 +72,8 @@ static void nonblocking(void) {
   printf("  then %s", try_connect(fd));
   printf(", %s, state %d\n", try_connect(fd), state_of(fd));
   show_names(fd);
-  hear("input", set, fd);
-  hear("reset", set, fd);
+  expect_ready("input", set, fd);
+  expect_ready("reset", set, fd);
   show_names(fd);
   close(set);
   close(fd);

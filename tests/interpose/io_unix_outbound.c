@@ -82,7 +82,7 @@ static void blocking(void) {
   show_options(fd);
   pass_descriptor(fd);
   printf("  again: %s\n", try_connect(fd, SOCKET));
-  ask_and_hear(fd);
+  send_and_expect(fd);
   close(fd);
 }
 
@@ -94,8 +94,8 @@ static void nonblocking(void) {
   show_names(fd);
   wait_for_outcome(set, fd);
   show_names(fd);
-  hear("input", set, fd);
-  hear("reset", set, fd);
+  expect_ready("input", set, fd);
+  expect_ready("reset", set, fd);
   close(set);
   close(fd);
 }

@@ -21,7 +21,7 @@ static inline int error_of(int fd) {
   return error;
 }
 
-static inline void ask_and_hear(int fd) {
+static inline void send_and_expect(int fd) {
   char buffer[64];
   printf("  sent %d\n", (int)send(fd, "question", 8, 0));
   const ssize_t n = recv(fd, buffer, sizeof buffer, 0);
@@ -29,7 +29,7 @@ static inline void ask_and_hear(int fd) {
   printf("  then %d\n", (int)recv(fd, buffer, sizeof buffer, 0));
 }
 
-static inline void hear(const char* what, int set, int fd) {
+static inline void expect_ready(const char* what, int set, int fd) {
   struct epoll_event e;
   char byte;
   printf("  %s: epoll %d", what, epoll_wait(set, &e, 1, -1));

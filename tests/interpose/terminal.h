@@ -16,35 +16,35 @@
 #include "small.h"
 
 // Output of the terminal that no expect() has consumed yet.
-static char heard[16384];
-static size_t heard_size = 0;
+static char output[16384];
+static size_t output_size = 0;
 
 // Reads at the master until `text` has come, and discards everything up to its end.
 static inline void expect(int master, const char* text) {
   char* found;
-  heard[heard_size] = '\0';
-  while ((found = strstr(heard, text)) == NULL) {
-    const ssize_t n = read(master, heard + heard_size, sizeof heard - 1 - heard_size);
+  output[output_size] = '\0';
+  while ((found = strstr(output, text)) == NULL) {
+    const ssize_t n = read(master, output + output_size, sizeof output - 1 - output_size);
     if (n <= 0) {
-      fprintf(stderr, "expected \"%s\", heard \"%s\" (%s)\n", text, heard, strerror(errno));
+      fprintf(stderr, "expected \"%s\", heard \"%s\" (%s)\n", text, output, strerror(errno));
       CHECK(0);
     }
     for (ssize_t i = 0; i < n; ++i) {
-      if (heard[heard_size] == '\0') heard[heard_size] = '?';
-      ++heard_size;
+      if (output[output_size] == '\0') output[output_size] = '?';
+      ++output_size;
     }
-    heard[heard_size] = '\0';
+    output[output_size] = '\0';
   }
-  const size_t end = (size_t)(found - heard) + strlen(text);
-  memmove(heard, heard + end, heard_size - end + 1);
-  heard_size -= end;
+  const size_t end = (size_t)(found - output) + strlen(text);
+  memmove(output, output + end, output_size - end + 1);
+  output_size -= end;
 }
 
 static inline void type(int master, const char* text) {
   CHECK_EQUAL(write(master, text, strlen(text)), (ssize_t)strlen(text));
 }
 
-static inline void say(int line, const char* text) { type(line, text); }
+static inline void type_text(int line, const char* text) { type(line, text); }
 
 static inline void make_raw(int line) {
   struct termios t;

@@ -59,7 +59,7 @@ void count_in_flight(const Operation& op, std::vector<Fault>& faults) {
   for (Fault& f : faults) f.in_flight += op.called_ns < f.at_ns && end_ns > f.at_ns;
 }
 
-void judge(const KeyHistory& key, const Limits& limits, Totals& t) {
+void check_key(const KeyHistory& key, const Limits& limits, Totals& t) {
   ++t.keys[static_cast<std::size_t>(key.model)];
   const Answer answer = check(key.operations, limits);
   t.steps += answer.steps;
@@ -73,7 +73,7 @@ void judge(const KeyHistory& key, const Limits& limits, Totals& t) {
   t.first_ns = std::min(t.first_ns, t.violations.back().at_ns);
 }
 
-void tell(const History& history, Totals& t, const std::vector<Fault>& faults) {
+void print_result(const History& history, Totals& t, const std::vector<Fault>& faults) {
   // The smallest windows are the most useful.
   std::stable_sort(t.violations.begin(), t.violations.end(),
                    [](const Window& a, const Window& b) { return a.size < b.size; });
@@ -136,8 +136,8 @@ int main(int argc, char** argv) {
       totals.refused += op.refused;
       count_in_flight(op, faults);
     }
-    judge(key, limits, totals);
+    check_key(key, limits, totals);
   }
-  tell(history, totals, faults);
+  print_result(history, totals, faults);
   return !totals.violations.empty() ? 1 : totals.unknown > 0 ? 3 : 0;
 }

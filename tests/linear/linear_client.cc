@@ -13,14 +13,14 @@
 
 namespace {
 
-volatile sig_atomic_t told_to_stop = 0;
+volatile sig_atomic_t stop_requested = 0;
 
 constexpr int kTurnMs = 5;
-constexpr std::uint64_t kTellNs = 20'000'000;
+constexpr std::uint64_t kPrintNs = 20'000'000;
 
 std::uint64_t monotonic_ns() noexcept { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
-void tell(const crane::linear::Counts& c) {
+void print_counts(const crane::linear::Counts& c) {
   fmt::print("{} {} {} {}\n", c.answered, c.open, c.refused, c.odd);
   std::fflush(stdout);
 }
@@ -63,21 +63,21 @@ int main(int argc, char** argv) {
     return 2;
   }
   struct sigaction action {};
-  action.sa_handler = [](int) { told_to_stop = 1; };
+  action.sa_handler = [](int) { stop_requested = 1; };
   ::sigaction(SIGTERM, &action, nullptr);
-  std::uint64_t told_ns = 0, until_ns = 0;
+  std::uint64_t printed_ns = 0, until_ns = 0;
   while (!clients.finished()) {
     clients.turn(kTurnMs);
     const std::uint64_t now = monotonic_ns();
-    if (told_to_stop != 0 && until_ns == 0) {
+    if (stop_requested != 0 && until_ns == 0) {
       clients.finish();
       until_ns = now + std::uint64_t{closing_seconds} * 1'000'000'000;
     }
     if (until_ns != 0 && now > until_ns) break;
-    if (now < told_ns + kTellNs) continue;
-    told_ns = now;
-    tell(clients.counts());
+    if (now < printed_ns + kPrintNs) continue;
+    printed_ns = now;
+    print_counts(clients.counts());
   }
-  tell(clients.counts());
+  print_counts(clients.counts());
   return clients.finished() ? 0 : 1;
 }

@@ -54,16 +54,16 @@ void describe(std::string& to, const Operation& op, std::uint64_t origin_ns, con
   if (op.action == Action::kSet || op.action == Action::kPush) {
     asked += fmt::format(" {}", op.argument);
   }
-  std::string heard = "ok";
+  std::string last_answer = "ok";
   if (op.open()) {
-    heard = "? (no answer: may have happened)";
+    last_answer = "? (no answer: may have happened)";
   } else if (op.action == Action::kRange) {
-    heard = fmt::format("[{}]", fmt::join(op.items, ","));
+    last_answer = fmt::format("[{}]", fmt::join(op.items, ","));
   } else if (op.action != Action::kSet) {
-    heard = op.result == kNil ? "nil" : std::to_string(op.result);
+    last_answer = op.result == kNil ? "nil" : std::to_string(op.result);
   }
   fmt::format_to(std::back_inserter(to), "    client {:<5} {:<12} -> {:<8} [{} .. {}] ms{}\n",
-                 op.client, asked, heard, milliseconds(op.called_ns, origin_ns),
+                 op.client, asked, last_answer, milliseconds(op.called_ns, origin_ns),
                  op.open() ? "" : milliseconds(op.returned_ns, origin_ns), mark);
 }
 

@@ -153,7 +153,7 @@ int shrink(const Arguments& a) {
   return 1;
 }
 
-int tell(const Arguments& a) {
+int trace_seeds(const Arguments& a) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // survives an abort
   sim::Options options = a.soak.world;
   options.trace = stdout;
@@ -246,7 +246,7 @@ int main(int argc, char** argv) {
   if (a.mutants)
     return list_mutants(std::max<std::uint64_t>(a.soak.count, 100'000), a.soak.world.small);
   if (a.shrink) return shrink(a);
-  if (a.trace) return tell(a);
+  if (a.trace) return trace_seeds(a);
   a.soak.progress = a.long_run;
   const sim::SoakTotals totals = soak(a.soak);
   if (!a.long_run) {

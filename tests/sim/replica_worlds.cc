@@ -64,7 +64,7 @@ void run_part(unsigned job, unsigned jobs, ManyPart& part, const void* with) {
   for (std::uint64_t n = job; n < many.count; n += jobs) {
     const Result r = run_replicas(many.first + n, settings);
     part.add({1, r.violation.empty() ? 0U : 1U, r.given_up ? 1U : 0U, r.answered, r.restarts,
-              r.checkpoints, r.acceptors, r.views, r.heard, r.adopted, r.lost, r.whole_ns});
+              r.checkpoints, r.acceptors, r.views, r.received, r.adopted, r.lost, r.whole_ns});
     if (r.violation.empty() || part.listed == kBrokenMost) continue;
     auto& one = part.broken[part.listed++];
     one.seed = many.first + n;
@@ -99,7 +99,7 @@ void Counts::add(const Counts& more) {
   checkpoints += more.checkpoints;
   acceptors += more.acceptors;
   views += more.views;
-  heard += more.heard;
+  received += more.received;
   adopted += more.adopted;
   lost += more.lost;
   whole_most_ns = std::max(whole_most_ns, more.whole_most_ns);
@@ -134,7 +134,7 @@ void print(const Totals& t) {
       "connections heard %llu bytes, %llu were taken over, %llu reset; whole again after %.1f s at "
       "most\n",
       n(t.worlds), n(t.violations), n(t.given_up), n(t.answered), n(t.restarts), n(t.checkpoints),
-      n(t.acceptors), n(t.views), n(t.heard), n(t.adopted), n(t.lost),
+      n(t.acceptors), n(t.views), n(t.received), n(t.adopted), n(t.lost),
       static_cast<double>(t.whole_most_ns) / 1e9);
 }
 

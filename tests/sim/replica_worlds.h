@@ -17,7 +17,7 @@ namespace crane::replica::sim {
 struct Counts {
   std::uint64_t worlds = 0, violations = 0, given_up = 0;
   std::uint64_t answered = 0, restarts = 0, checkpoints = 0, acceptors = 0, views = 0;
-  std::uint64_t heard = 0, adopted = 0, lost = 0;  // connections of clients
+  std::uint64_t received = 0, adopted = 0, lost = 0;  // connections of clients
   std::int64_t whole_most_ns = 0;  // from the last fault until all replicas were ready
 
   void add(const Counts& more);

@@ -191,17 +191,17 @@ Verdict hunt(std::uint64_t first, std::uint64_t count, const Options& options) {
     }
   });
   close(ends[1]);
-  std::string said;
+  std::string line;
   char buffer[512];
   for (ssize_t n = 0; (n = read(ends[0], buffer, sizeof buffer)) > 0;) {
-    said.append(buffer, static_cast<std::size_t>(n));
+    line.append(buffer, static_cast<std::size_t>(n));
   }
   close(ends[0]);
   int status = 0;
   CRANE_ASSERT(waitpid(child, &status, 0) == child);
   if (!WIFSIGNALED(status)) return {slot.found, false, slot.text};
-  while (!said.empty() && said.back() == '\n') said.pop_back();
-  return {slot.seed, true, said};
+  while (!line.empty() && line.back() == '\n') line.pop_back();
+  return {slot.seed, true, line};
 }
 
 SoakTotals soak(const SoakOptions& options) {
@@ -216,7 +216,7 @@ SoakTotals soak(const SoakOptions& options) {
     children[i] = fork_child([&, i, seed] { work(slots[i], seed, end, jobs, options.world); });
   };
   for (unsigned i = 0; i < jobs; ++i) launch(i, options.first + i);
-  double told = 0;
+  double reported = 0;
   bool passed_on = false;
   for (unsigned running = jobs; running > 0;) {
     int status = 0;
@@ -229,8 +229,8 @@ SoakTotals soak(const SoakOptions& options) {
         }
       }
       const double seconds = seconds_since(begin);
-      if (options.progress && seconds - told > kProgressSeconds) {
-        told = seconds;
+      if (options.progress && seconds - reported > kProgressSeconds) {
+        reported = seconds;
         print_progress(slots, jobs, options.count, seconds);
       }
       continue;

@@ -24,10 +24,10 @@
 
 namespace crane::test {
 
+using consensus::check_fence_flags;
 using consensus::Fence;
 using consensus::FenceProbe;
 using consensus::FenceReport;
-using consensus::judge_flags;
 using consensus::listed;
 using consensus::VerbsFabric;
 
@@ -102,11 +102,11 @@ TEST_CASE("F2: a write lands late past access flags, and none past the other fen
 TEST_CASE("F2: access flags need an operator who vouches for the device, and a self-test",
           "[fence]") {
   // The rules that decide.
-  CHECK(judge_flags(true, {}).ok());
-  CHECK(judge_flags(false, {}).error().code == Code::kUnsupported);
+  CHECK(check_fence_flags(true, {}).ok());
+  CHECK(check_fence_flags(false, {}).error().code == Code::kUnsupported);
   FenceReport seen;
   seen.late = 1;
-  CHECK(judge_flags(true, seen).error().code == Code::kUnsupported);
+  CHECK(check_fence_flags(true, seen).error().code == Code::kUnsupported);
   const std::vector<std::string> list{"mlx5", "rxe2"};
   CHECK(listed(list, "mlx5_0", ""));
   CHECK(listed(list, "rocep1s0f0", "mlx5_core"));

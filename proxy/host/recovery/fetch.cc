@@ -89,10 +89,10 @@ checkpoint::Checkpoints::Arriving arriving(const Config& c) {
 }  // namespace
 
 bool FetchDeadline::again(std::int64_t now_ns, Code failure, std::uint64_t arrived) noexcept {
-  if (failure != Code::kPeerFailed) heard_ns_ = now_ns;
+  if (failure != Code::kPeerFailed) last_answer_ns_ = now_ns;
   if (arrived > arrived_) since_ns_ = now_ns;
   arrived_ = arrived;
-  const bool reached = arrived > 0 || now_ns < heard_ns_ + kReachNs;
+  const bool reached = arrived > 0 || now_ns < last_answer_ns_ + kReachNs;
   return failure != Code::kFull && reached && now_ns < since_ns_ + kFetchTimeoutNs;
 }
 

@@ -17,13 +17,14 @@ namespace crane::node {
 // How long a failing fetch is repeated.  Pure; times in ns.
 class FetchDeadline {
  public:
-  explicit FetchDeadline(std::int64_t now_ns) noexcept : since_ns_(now_ns), heard_ns_(now_ns) {}
+  explicit FetchDeadline(std::int64_t now_ns) noexcept
+      : since_ns_(now_ns), last_answer_ns_(now_ns) {}
   // Call after a failed try, with the bytes that have arrived so far; false: give up.
   bool again(std::int64_t now_ns, Code failure, std::uint64_t arrived) noexcept;
 
  private:
-  std::int64_t since_ns_;  // time of the last progress
-  std::int64_t heard_ns_;  // time of the last answer of another replica
+  std::int64_t since_ns_;        // time of the last progress
+  std::int64_t last_answer_ns_;  // time of the last answer of another replica
   std::uint64_t arrived_ = 0;
 };
 

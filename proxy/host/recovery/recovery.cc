@@ -40,7 +40,7 @@ replica::Recovery::Rules rules_of(const Config& config, bool member) {
   rules.requests.self = ReplicaId{config.replica};
   rules.requests.limits = limits_of(config);
   rules.requests.wanted = config.checkpoint_every_s != 0 || config.checkpoint_log_mb != 0;
-  rules.requests.wanted_not = why_no_checkpoints(config);
+  rules.requests.why_not_wanted = why_no_checkpoints(config);
   rules.ring_bytes = keeps_whole_log(config) ? member_options(config).ring_bytes : 0;
   rules.member = member;
   rules.on_disk = config.on_disk();
@@ -95,11 +95,11 @@ void Recovery::open(ServerParts parts) {
 }
 
 // A replica in its first process, or one that was only invited, may begin as a new replica.
-bool Recovery::knows(ReplicaId who) const {
+bool Recovery::knows(ReplicaId peer) const {
   constexpr std::uint32_t kFirstLife = 1;
   const auto members = group_->members();
   return std::any_of(members.begin(), members.end(), [&](const consensus::MemberStatus& m) {
-    return m.id == who && (m.incarnation > kFirstLife || value(m.last) > 0);
+    return m.id == peer && (m.incarnation > kFirstLife || value(m.last) > 0);
   });
 }
 
@@ -116,7 +116,7 @@ void Recovery::opened(consensus::Consensus& group) {
   event.at_checkpoint = start_.at_checkpoint();
   event.restores = config_.restore;
   events_.push_front(event);  // before the events of the log's entries
-  give_all();
+  step_all();
   if (config_.on_disk() && !acceptor_only_) packer_->find_own();
 }
 
@@ -214,9 +214,9 @@ void Recovery::rely_on_checkpoints() {
   checkpoint::fault_point("truncate.told");
 }
 
-bool Recovery::has_server(ReplicaId who) const {
-  if (value(who) == config_.replica) return !acceptor_only_;
-  const auto readiness = owner_.readiness_of(who);
+bool Recovery::has_server(ReplicaId peer) const {
+  if (value(peer) == config_.replica) return !acceptor_only_;
+  const auto readiness = owner_.readiness_of(peer);
   return !readiness || !readiness->acceptor_only;
 }
 
@@ -233,15 +233,15 @@ std::string Recovery::why_no_server() const {
 void Recovery::feed(replica::Event event) {
   events_.push_back(std::move(event));
   if (carrying_out_ || group_ == nullptr) return;
-  give_all();
+  step_all();
 }
 
-void Recovery::give_all() {
+void Recovery::step_all() {
   carrying_out_ = true;
   while (!events_.empty()) {
     const replica::Event next = std::move(events_.front());
     events_.pop_front();
-    give(next, monotonic_ns(), 0);
+    step_machine(next, monotonic_ns(), 0);
   }
   carrying_out_ = false;
 }
@@ -250,14 +250,15 @@ void Recovery::give_all() {
 void Recovery::tick(std::int64_t now_ns) {
   if (carrying_out_ || group_ == nullptr) return;
   carrying_out_ = true;
-  give(replica::Tick{}, now_ns, kLookNs);
-  give_all();
+  step_machine(replica::Tick{}, now_ns, kLookNs);
+  step_all();
 }
 
-void Recovery::give(const replica::Event& event, std::int64_t now_ns, std::int64_t look_ns) {
-  given_ns_ = std::max(given_ns_, now_ns);  // REPLICA-S4
-  if (given_ns_ - looked_ns_ >= look_ns) look_at_group(given_ns_);
-  machine_.step(event, facts(given_ns_));
+void Recovery::step_machine(const replica::Event& event, std::int64_t now_ns,
+                            std::int64_t look_ns) {
+  stepped_ns_ = std::max(stepped_ns_, now_ns);  // REPLICA-S4
+  if (stepped_ns_ - last_look_ns_ >= look_ns) look_at_group(stepped_ns_);
+  machine_.step(event, facts(stepped_ns_));
   carry_out_all();
 }
 
@@ -270,7 +271,7 @@ void Recovery::carry_out_all() {
 }
 
 void Recovery::look_at_group(std::int64_t now_ns) {
-  looked_ns_ = now_ns;
+  last_look_ns_ = now_ns;
   const consensus::GroupStatus group = group_->status();
   committed_ = group.committed;
   needs_checkpoint_ = group.needs_checkpoint;
@@ -313,12 +314,12 @@ replica::Facts Recovery::facts(std::int64_t now_ns) const {
   return f;
 }
 
-void Recovery::carry_out(const replica::Say& action) {
+void Recovery::carry_out(const replica::LogMessage& action) {
   if (action.level == replica::Level::kWarning) return spdlog::warn("{}", action.text);
   spdlog::info("{}", action.text);
 }
 
-void Recovery::carry_out(const replica::Tell& action) {
+void Recovery::carry_out(const replica::SendNote& action) {
   std::visit([&](const auto& message) { (void)send(*group_, action.to, message); }, action.message);
 }
 
@@ -400,7 +401,7 @@ std::string Recovery::ask(const control::Message& request) {
     if (!leadership_.started()) return refused("not_leader", "this replica does not lead");
     return restart_->ask();
   }
-  replica::CheckpointWanted event;
+  replica::CheckpointRequested event;
   if (request.has("replica")) event.of = ReplicaId{request.number<std::uint8_t>("replica")};
   feed(event);
   return std::exchange(answer_, "");
@@ -429,7 +430,7 @@ void Recovery::describe(NodeStatus& status) {
   status.recovery.catches_up = catches_up();
   if (shipping_ != nullptr) status.recovery.operations = shipping_->operations();
   if (packer_->packs()) status.recovery.operations.push_back(packer_->operation());
-  status.no_checkpoints = machine_.wanted_not();
+  status.no_checkpoints = machine_.why_not_wanted();
   status.restored_at = value(start_.state().at.index);
 }
 

@@ -71,24 +71,24 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   void before_server(const consensus::EntryView& entry);
   void after_server(const consensus::EntryView& entry);
   void admitted(Index at) { restart_->admitted(at); }
-  // Whether to hold back this output of a server on trial (UPGRADE-1); let_in() may follow.
-  bool keeps_back(const OutputHeader& header, const ListenPlace& place) {
-    return restart_->keeps_back(header, place);
+  // Whether to hold back this output of a server on trial (UPGRADE-1); release_output() may follow.
+  bool holds_back(const OutputHeader& header, const ListenPlace& place) {
+    return restart_->holds_back(header, place);
   }
   // The replica votes without a server; its entries go to no server.
   bool acceptor_only() const noexcept { return acceptor_only_; }
   // Why, if there is a checkpoint at which it cannot begin; "": there is no such checkpoint.
   std::string why_no_server() const;
-  // Whether `who` has a server, by its own report; false: it only votes.
-  bool has_server(ReplicaId who) const;
+  // Whether `peer` has a server, by its own report; false: it only votes.
+  bool has_server(ReplicaId peer) const;
   // The end of its log when it began.
   Index held() const noexcept { return machine_.held(); }
   // Messages of other replicas.
-  void heard(ReplicaId from, const replica::CommittedMessage& message) {
+  void on_report(ReplicaId from, const replica::CommittedMessage& message) {
     feed(replica::PeerCommitted{from, message});
   }
-  void heard(const replica::CheckpointNote& note) { feed(replica::PeerCheckpoint{note}); }
-  void heard(const replica::RefusalMessage& note) { feed(replica::PeerRefusal{note}); }
+  void on_report(const replica::CheckpointNote& note) { feed(replica::PeerCheckpoint{note}); }
+  void on_report(const replica::RefusalMessage& note) { feed(replica::PeerRefusal{note}); }
   // A replica has connected to fetch a checkpoint.
   void visited(ReplicaId from, std::unique_ptr<consensus::SecureLink> link);
 
@@ -144,8 +144,8 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
 
  private:
   void woke() override { owner_.woke(); }
-  bool knows(ReplicaId who) const override;
-  void lacked(ReplicaId who, Index behind) override { feed(replica::Lacked{who, behind}); }
+  bool knows(ReplicaId peer) const override;
+  void lacked(ReplicaId peer, Index behind) override { feed(replica::Lacked{peer, behind}); }
   void packed(checkpoint::Tier tier, Index at, const std::string& why_not) override;
   void step_restart(const Inputs& seen, std::int64_t now_ns);
   void rely_on_checkpoints();
@@ -155,20 +155,20 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   // --- the machine
   void feed(replica::Event event) override;
   void tick(std::int64_t now_ns);
-  void give_all();
+  void step_all();
   // The view of the group used for the event is at most `look_ns` old.
-  void give(const replica::Event& event, std::int64_t now_ns, std::int64_t look_ns);
+  void step_machine(const replica::Event& event, std::int64_t now_ns, std::int64_t look_ns);
   void look_at_group(std::int64_t now_ns);
   replica::Facts facts(std::int64_t now_ns) const;
   void carry_out_all();
-  void carry_out(const replica::Say& action);
-  void carry_out(const replica::Tell& action);
+  void carry_out(const replica::LogMessage& action);
+  void carry_out(const replica::SendNote& action);
   void carry_out(const replica::ProposeCheckpoint& action);
   void carry_out(const replica::Answer& action);
   void carry_out(const replica::Restart& action);
   void carry_out(const replica::FindCheckpoints& action);
   void carry_out(const replica::FetchCheckpoint& action);
-  void carry_out(const replica::NoteLogGone&) { start_.log_gone(); }
+  void carry_out(const replica::NoteLogGone&) { start_.note_log_lost(); }
   void carry_out(const replica::KeepLog& action);
   void carry_out(const replica::ReportLag& action) {
     group_->lags(static_cast<std::uint64_t>(action.ns), action.ran);
@@ -210,7 +210,7 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   std::vector<replica::MemberView> members_;  // as of the last look
   Index committed_{};
   bool needs_checkpoint_ = false;
-  std::int64_t looked_ns_ = 0, given_ns_ = 0;
+  std::int64_t last_look_ns_ = 0, stepped_ns_ = 0;
   std::string answer_;  // to the current request of an operator
 };
 

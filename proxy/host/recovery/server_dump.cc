@@ -96,7 +96,7 @@ std::string ServerDump::blocker() {
   if (blocker.why == dmt::BlockerKind::kNothing) return "";
   char text[160];
   dmt::describe(parts_.layout, blocker, text);
-  dmt::give_up_turn(parts_.layout);
+  dmt::release_turn(parts_.layout);
   return text;
 }
 
@@ -170,7 +170,7 @@ std::string ServerDump::dumped(const std::string& why_not) {
 
 // One of the held entries may be the next CHECKPOINT.
 void ServerDump::release_log() {
-  if (dmt::has_turn(parts_.layout, dmt::kNodeSlot)) dmt::give_up_turn(parts_.layout);
+  if (dmt::has_turn(parts_.layout, dmt::kNodeSlot)) dmt::release_turn(parts_.layout);
   parts_.intake.release();
 }
 

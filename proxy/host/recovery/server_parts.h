@@ -45,14 +45,14 @@ class RecoveryOwner : public proxy::Woken {
                                 std::span<const std::byte> body) = 0;
   virtual GrantTurns input_grant() const = 0;
   // While this replica leads: how far a follower's server is behind its own.
-  virtual std::int64_t lag_ns(ReplicaId who) const = 0;
+  virtual std::int64_t lag_ns(ReplicaId peer) const = 0;
   // The last report of a replica, including this one; nullopt: unknown.
-  virtual std::optional<control::Readiness> readiness_of(ReplicaId who) const = 0;
+  virtual std::optional<control::Readiness> readiness_of(ReplicaId peer) const = 0;
   // Handles this record as if the server had written it.
   virtual void put_out_for_server(const OutputHeader& header, std::span<const std::byte> bytes) = 0;
-  // Called for each record that keeps_back() held back.  `last` is true for the last one: then the
+  // Called for each record that holds_back() held back.  `last` is true for the last one: then the
   // server is up.
-  virtual void let_in(const OutputHeader& header, const ListenPlace& place, bool last) = 0;
+  virtual void release_output(const OutputHeader& header, const ListenPlace& place, bool last) = 0;
   // Why CRIU does not dump this server, for crane-run; empty: it does.
   virtual void refusal_changed(const std::string& reason) = 0;
   // The replica has run the entries that it missed.

@@ -96,7 +96,7 @@ ExitStatus status_of(change::Fail::Cause cause) {
 }  // namespace
 
 ServerRestart::ServerRestart(ServerParts& parts, CheckpointPacker& packer, ServerDump& dump,
-                             EventSink& events, std::string upper, const dmt::Carried& carried)
+                             EventSink& events, std::string upper, const dmt::CarriedState& carried)
     : parts_(parts),
       packer_(packer),
       dump_(dump),
@@ -125,15 +125,15 @@ std::int64_t ServerRestart::step(change::Tick tick, std::int64_t now_ns) {
   return machine_.deadline_ns();
 }
 
-std::string ServerRestart::answer_to(change::Asked asked) {
+std::string ServerRestart::answer_to(change::OperatorRequest asked) {
   step(std::move(asked));
   return std::exchange(answer_, {});
 }
 
-std::string ServerRestart::ask() { return answer_to({change::Asked::For::kRestart}); }
+std::string ServerRestart::ask() { return answer_to({change::OperatorRequest::For::kRestart}); }
 
 std::string ServerRestart::ask_upgrade(const control::Message& request) {
-  change::Asked asked{change::Asked::For::kUpgrade};
+  change::OperatorRequest asked{change::OperatorRequest::For::kUpgrade};
   asked.patience_s = request.number<std::uint32_t>("seconds");
   const auto words = nlohmann::json::parse(request.text("command"), nullptr, false);
   asked.bad = check_command(words);
@@ -150,7 +150,7 @@ std::string ServerRestart::ask_upgrade(const control::Message& request) {
 }
 
 std::string ServerRestart::ask_hand_over(const control::Message& request) {
-  change::Asked asked{change::Asked::For::kHandOver};
+  change::OperatorRequest asked{change::OperatorRequest::For::kHandOver};
   asked.next = nlohmann::json{{"hand_over", request.text("to")}}.dump();
   return answer_to(std::move(asked));
 }
@@ -176,16 +176,16 @@ bool ServerRestart::failed_to_start(const std::string& why) {
   return on_trial;
 }
 
-bool ServerRestart::keeps_back(const OutputHeader& header, const ListenPlace& place) {
-  if (!machine_.keeps_back(header)) return false;
+bool ServerRestart::holds_back(const OutputHeader& header, const ListenPlace& place) {
+  if (!machine_.holds_back(header)) return false;
   step(change::PutOut{header, place});
   return true;
 }
 
 bool ServerRestart::ended() {
-  const bool expected = machine_.expects_gone();
+  const bool expected = machine_.expects_kernel_end();
   const Error kept = parts_.monitor.kept();
-  step(change::Gone{kept.code == Code::kOk ? "" : kept.what});
+  step(change::EndedInKernel{kept.code == Code::kOk ? "" : kept.what});
   return expected;
 }
 
@@ -215,7 +215,7 @@ void ServerRestart::carry_out(const change::Propose& proposal) {
 }
 
 void ServerRestart::carry_out(const change::LetIn& kept) {
-  parts_.owner.let_in(kept.output.header, kept.output.place, kept.last);
+  parts_.owner.release_output(kept.output.header, kept.output.place, kept.last);
 }
 
 void ServerRestart::carry_out(const change::ReleaseLog&) { dump_.release_log(); }
@@ -237,7 +237,7 @@ void ServerRestart::carry_out(const change::EndHandedOver& end) {
   parts_.owner.fail(ExitStatus::kHandedOver, end.text);
 }
 
-void ServerRestart::carry_out(const change::Say& words) {
+void ServerRestart::carry_out(const change::LogMessage& words) {
   spdlog::log(words.warns ? spdlog::level::warn : spdlog::level::info, "{}", words.text);
 }
 
@@ -270,7 +270,7 @@ bool ServerRestart::is_over() {
   if (!dmt::take_unowned_turn(parts_.layout)) return false;
   parts_.owner.drain_server();
   if (dmt::is_over(parts_.layout)) return true;
-  dmt::give_up_turn(parts_.layout);
+  dmt::release_turn(parts_.layout);
   return false;
 }
 
@@ -373,7 +373,7 @@ Outcome ServerRestart::renew_segment() {
   std::copy(turns->begin(), turns->end(), std::begin(w.turns));
   w.scheduler.leading.store(leading);
   w.early_points = early;
-  dmt::go_on_from(w, carried_);
+  dmt::continue_from(w, carried_);
   return Done{};
 }
 

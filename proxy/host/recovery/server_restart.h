@@ -26,7 +26,7 @@ class ServerRestart {
   // The references must outlive it.  `upper`: the initial files of the first server; "": the
   // machine's files.
   ServerRestart(ServerParts& parts, CheckpointPacker& packer, ServerDump& dump, EventSink& events,
-                std::string upper, const dmt::Carried& carried);
+                std::string upper, const dmt::CarriedState& carried);
   ServerRestart(const ServerRestart&) = delete;
   ServerRestart& operator=(const ServerRestart&) = delete;
 
@@ -49,7 +49,7 @@ class ServerRestart {
   // It could not be started, or took no turn; false: it is not on trial.
   bool failed_to_start(const std::string& why);
   // Whether clients must not get this output yet (UPGRADE-1).
-  bool keeps_back(const OutputHeader& header, const ListenPlace& place);
+  bool holds_back(const OutputHeader& header, const ListenPlace& place);
   // The kernel has ended the server; false: the end was not requested.
   bool ended();
   // The packer has finished.
@@ -66,7 +66,7 @@ class ServerRestart {
   const std::string& upper() const noexcept { return upper_; }
 
  private:
-  std::string answer_to(replica::change::Asked asked);
+  std::string answer_to(replica::change::OperatorRequest asked);
   void step(const replica::change::Event& event);
   void carry_out_all(const replica::change::Event& event, std::int64_t now_ns);
 
@@ -88,7 +88,7 @@ class ServerRestart {
   void carry_out(const replica::change::NotPublished& published);
   void carry_out(const replica::change::Fail& failure);
   void carry_out(const replica::change::EndHandedOver& end);
-  void carry_out(const replica::change::Say& words);
+  void carry_out(const replica::change::LogMessage& words);
 
   bool is_over();
   void close_all();
@@ -109,7 +109,7 @@ class ServerRestart {
   std::string upper_;
   std::string kept_;             // place for the files of the ending or ended server
   CheckpointContents contents_;  // as of the entry at which it ended
-  dmt::Carried carried_;         // likewise
+  dmt::CarriedState carried_;    // likewise
 };
 
 }  // namespace crane::node

@@ -75,7 +75,7 @@ Error ShipLink::lost() const {
   switch (link_->failure()) {
     case Failure::kSecret:
       return {Code::kDenied, 0, "it does not hold this group's secret"};
-    case Failure::kStranger:
+    case Failure::kNotMember:
       return {Code::kDenied, 0, "it is not a replica of this group"};
     case Failure::kUnreachable:
       return {Code::kPeerFailed, 0, "it cannot be reached"};

@@ -114,7 +114,7 @@ void Shipping::step() {
 
 void Shipping::begin_serving(Visitor visitor) {
   auto job = std::make_unique<Job>();
-  job->who = visitor.from;
+  job->peer = visitor.from;
   const std::string from = config_.checkpoints_dir();
   const bool known = owner_.knows(visitor.from);
   const Outcome begun = job->worker.start(
@@ -136,17 +136,17 @@ void Shipping::begin_serving(Visitor visitor) {
 
 void Shipping::served(const Job& job) {
   if (!job.worker.result().ok()) {
-    spdlog::warn("the transfer of a checkpoint to replica {} failed: {}", value(job.who),
+    spdlog::warn("the transfer of a checkpoint to replica {} failed: {}", value(job.peer),
                  job.worker.result().error().message());
     return;
   }
   const auto result = nlohmann::json::parse(job.worker.result().value(), nullptr, false);
   if (const std::string name = control::text_in(result, "name"); !name.empty()) {
-    spdlog::info("gave checkpoint {} to replica {}: {:.1f} MB", name, value(job.who),
+    spdlog::info("gave checkpoint {} to replica {}: {:.1f} MB", name, value(job.peer),
                  megabytes(control::number_in(result, "bytes")));
   }
   if (control::flag_in(result, "lacks")) {
-    owner_.lacked(job.who, Index{control::number_in(result, "behind")});
+    owner_.lacked(job.peer, Index{control::number_in(result, "behind")});
   }
 }
 
@@ -190,7 +190,7 @@ std::vector<control::Operation> Shipping::operations() const {
     all.push_back({"fetch", fetching_.worker.progress(), fetching_.meter.progress()});
   }
   for (const auto& job : serving_) {
-    all.push_back({"give", fmt::format("to replica {}", value(job->who)), job->meter.progress()});
+    all.push_back({"give", fmt::format("to replica {}", value(job->peer)), job->meter.progress()});
   }
   return all;
 }

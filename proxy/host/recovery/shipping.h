@@ -39,9 +39,9 @@ class Shipping {
    public:
     // Whether the group knew the replica before: as a member of another incarnation, or by a log
     // that it held.
-    virtual bool knows(ReplicaId who) const = 0;
+    virtual bool knows(ReplicaId peer) const = 0;
     // A replica requested a checkpoint after that entry, and this replica has none.
-    virtual void lacked(ReplicaId who, Index behind) = 0;
+    virtual void lacked(ReplicaId peer, Index behind) = 0;
 
    protected:
     ~Owner() = default;
@@ -71,7 +71,7 @@ class Shipping {
   };
   struct Job {
     Shipping* owner = nullptr;
-    ReplicaId who{};  // the receiver; unused by fetching_
+    ReplicaId peer{};  // the receiver; unused by fetching_
     checkpoint::Worker worker;
     control::ProgressMeter meter;  // of its bytes
     event event_{};

@@ -37,7 +37,7 @@ std::vector<checkpoint::Kept> checkpoints_to_try(const Config& config) {
   return {{-1, std::move(found).value()}};
 }
 
-nlohmann::json to_json(const dmt::Carried& c) {
+nlohmann::json to_json(const dmt::CarriedState& c) {
   return {{"admitted_view", value(c.admitted.view)},
           {"admitted", value(c.admitted.index)},
           {"view", value(c.view)},
@@ -49,10 +49,10 @@ nlohmann::json to_json(const dmt::Carried& c) {
           {"seed", c.seed}};
 }
 
-Result<dmt::Carried> carried_of(const nlohmann::json& state) {
+Result<dmt::CarriedState> carried_of(const nlohmann::json& state) {
   try {
     const nlohmann::json& from = state.at("carried");
-    dmt::Carried c;
+    dmt::CarriedState c;
     c.admitted.view = View{from.at("admitted_view").get<std::uint64_t>()};
     c.admitted.index = Index{from.at("admitted").get<std::uint64_t>()};
     c.view = View{from.at("view").get<std::uint64_t>()};
@@ -77,7 +77,7 @@ Outcome StartingPoint::find() {
   std::error_code ignored;
   std::filesystem::remove_all(target, ignored);
   const std::string& name = config_.checkpoint;
-  const std::optional<Index> gone = take_gone();
+  const std::optional<Index> gone = take_lost_start();
   bool any = false;
   for (const auto& [replica, one] : checkpoints_to_try(config_)) {
     if (!name.empty() && one.name != name) continue;
@@ -135,7 +135,7 @@ bool StartingPoint::skipped_distrusted() const {
   });
 }
 
-void StartingPoint::log_gone() const {
+void StartingPoint::note_log_lost() const {
   if (config_.skip_checkpoints) return;  // the replica had no choice
   const Outcome noted = checkpoint::write_file(
       config_.replica_dir() + "/" + setup::kLogGone,
@@ -146,7 +146,7 @@ void StartingPoint::log_gone() const {
 
 // The entry after which the log begins, if the previous process noted it.  Removes the note: later
 // only the findings of this process count.
-std::optional<Index> StartingPoint::take_gone() const {
+std::optional<Index> StartingPoint::take_lost_start() const {
   if (config_.skip_checkpoints || !config_.checkpoint.empty()) return std::nullopt;
   const std::string path = config_.replica_dir() + "/" + setup::kLogGone;
   std::ifstream note(path);

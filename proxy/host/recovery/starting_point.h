@@ -42,9 +42,9 @@ namespace crane::node {
 std::vector<checkpoint::Kept> checkpoints_to_try(const Config& config);
 
 // State that a new server on the old files takes over; "carried" in a checkpoint's state.
-nlohmann::json to_json(const dmt::Carried& carried);
+nlohmann::json to_json(const dmt::CarriedState& carried);
 // kDamaged: not the output of to_json().
-Result<dmt::Carried> carried_of(const nlohmann::json& state);
+Result<dmt::CarriedState> carried_of(const nlohmann::json& state);
 
 class StartingPoint {
  public:
@@ -71,7 +71,7 @@ class StartingPoint {
   const std::string& upper() const noexcept { return upper_; }
   // The state of the checkpoint; without one, the initial state.
   const NodeState& state() const noexcept { return state_; }
-  const dmt::Carried& carried() const noexcept { return carried_; }
+  const dmt::CarriedState& carried() const noexcept { return carried_; }
 
   // Entries of checkpoints that could not be unpacked or used.
   std::span<const Index> unusable() const noexcept { return unusable_; }
@@ -79,7 +79,7 @@ class StartingPoint {
   bool skipped_distrusted() const;
   // The own log begins after that position, and no replica has a server.  The next process begins
   // after it, at a distrusted checkpoint if there is no other.
-  void log_gone() const;
+  void note_log_lost() const;
   // The replica differed from the others at log index `at`.  The checkpoint at which it began may
   // be the cause, so it gets a mark.
   void differed(Index at) const;
@@ -102,7 +102,7 @@ class StartingPoint {
  private:
   bool is_unusable(Index at) const noexcept;
   enum class Attempt : std::uint8_t { kUsable, kUnusable, kOtherConfiguration };
-  std::optional<Index> take_gone() const;
+  std::optional<Index> take_lost_start() const;
   Attempt try_one(const checkpoint::Listed& one, const std::string& target);
   std::optional<std::string> changed_since(const std::string& path) const;
   Outcome rename_open_files(dmt::Layout& layout, const ServerMonitor& monitor,
@@ -118,7 +118,7 @@ class StartingPoint {
   std::string path_;  // of the checkpoint that was unpacked
   std::string json_;  // the node's state as stored in the checkpoint
   NodeState state_;
-  dmt::Carried carried_{};
+  dmt::CarriedState carried_{};
   ReturnTimes times_;
   const char* recovered_by_ = "";
   std::string changed_;  // how a checkpoint's configuration differs

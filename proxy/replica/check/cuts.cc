@@ -18,14 +18,14 @@ using proxy::Verdict;
 
 namespace {
 
-std::string accusation(const proxy::Judgement& j, const std::string& names) {
+std::string accusation(const proxy::Evaluation& j, const std::string& names) {
   if (j.majority) return names + " diverged from the majority";
   if (names.empty()) return "the replicas differ, none has a majority";
   return fmt::format("{} diverged from the majority in its {} (no majority is equal in everything)",
                      names, j.settled);
 }
 
-std::string minority(const proxy::Judgement& j) {
+std::string minority(const proxy::Evaluation& j) {
   std::string names;
   for (std::size_t i = 0; i < j.replicas.size(); ++i) {
     if (j.replicas[i] != Finding::kMinority) continue;
@@ -67,15 +67,15 @@ void Cuts::on(const Restored& restored) {
 
 // --- the leader --------------------------------------------------------------------------------
 
-void Cuts::on(const Led&) {
+void Cuts::on(const BecameLeader&) {
   policy_.lead();
   digests_.clear();
 }
 
-void Cuts::on(const Heard& heard) {
-  const bool of_view = heard.reign.leads && View{heard.digest.view} == heard.reign.view;
-  if (!of_view || heard.digest.point.index != cut_) return;  // CHECK-2
-  if (value(heard.from) < digests_.size()) digests_[value(heard.from)] = heard.digest;
+void Cuts::on(const PeerDigest& peer) {
+  const bool of_view = peer.reign.leads && View{peer.digest.view} == peer.reign.view;
+  if (!of_view || peer.digest.point.index != cut_) return;  // CHECK-2
+  if (value(peer.from) < digests_.size()) digests_[value(peer.from)] = peer.digest;
 }
 
 proxy::VerifyPolicy::Work Cuts::work_done(const Tick& tick) const noexcept {
@@ -124,10 +124,10 @@ void Cuts::propose(std::span<const consensus::MemberStatus> members) {
     }
   }
   body.digests = digests_;
-  const proxy::Judgement judged = proxy::judge(digests_, voters_of(members));
-  const bool differ = judged.verdict == Verdict::kDifferent;
+  const proxy::Evaluation evaluation = proxy::evaluate(digests_, voters_of(members));
+  const bool differ = evaluation.verdict == Verdict::kDifferent;
   // If a digest is missing, that replica may make a majority at the next cut.
-  body.restarts = differ && !judged.majority && all_digests_there(members);
+  body.restarts = differ && !evaluation.majority && all_digests_there(members);
   actions_.emplace_back(Propose{std::move(body), differ && evidence_cut_ == cut_});
 }
 
@@ -146,15 +146,15 @@ void Cuts::on(const Admitted& entry) {
   Committed hash = std::move(hashes_.front());
   hashes_.pop_front();
   if (own_digest_) actions_.emplace_back(Compared{*own_digest_, hash.body.digests});
-  if (options_.judges && !hash.body.digests.empty()) {
-    judge(hash.body, view_owner(hash.at.view), entry.voters);
+  if (options_.evaluates && !hash.body.digests.empty()) {
+    evaluate(hash.body, view_owner(hash.at.view), entry.voters);
   }
   if (hash.body.restarts) {
     actions_.emplace_back(StartAgain{entry.here});
     alarms_.restart_from(entry.here.index);
     evidence_cut_ = 0;
   }
-  if (hash.body.cut && entry.takes_digests) {
+  if (hash.body.cut && entry.accepts_digests) {
     actions_.emplace_back(TakeDigest{hash.at.view, entry.here});
   }
 }
@@ -163,7 +163,7 @@ void Cuts::on(const Taken& taken) {
   own_digest_ = taken.digest;
   evidence_cut_ = taken.digest.point.index;
   const ReplicaId asks = view_owner(View{taken.digest.view});
-  if (asks == options_.self) return on(Heard{asks, taken.digest, taken.reign});
+  if (asks == options_.self) return on(PeerDigest{asks, taken.digest, taken.reign});
   actions_.emplace_back(SendDigest{asks, taken.digest});
 }
 
@@ -179,9 +179,9 @@ void Cuts::replace_own_digest(proxy::Digests& digests) const {
   }
 }
 
-void Cuts::judge(HashBody& body, ReplicaId proposer, std::size_t voters) {
+void Cuts::evaluate(HashBody& body, ReplicaId proposer, std::size_t voters) {
   replace_own_digest(body.digests);
-  const proxy::Judgement j = proxy::judge(body.digests, voters);
+  const proxy::Evaluation j = proxy::evaluate(body.digests, voters);
   const bool again = verdict_ == Verdict::kDifferent;
   verdict_ = j.verdict;
   const std::size_t self = value(options_.self);
@@ -203,7 +203,7 @@ void Cuts::judge(HashBody& body, ReplicaId proposer, std::size_t voters) {
   }
   raise.accused = self < j.replicas.size() && j.replicas[self] == Finding::kMinority;
   // A lasting difference is logged once; the status counts it.
-  raise.says = !again || raise.accused;
+  raise.must_log = !again || raise.accused;
   raise.keeps_evidence = own && alarms_.none();
   actions_.emplace_back(std::move(raise));
 }

@@ -53,7 +53,7 @@ struct Committed {
 // This replica's server admitted the entry; its earlier output was hashed.
 struct Admitted {
   proxy::SchedulePoint here{};
-  bool takes_digests = false;  // the replica has not reached its end
+  bool accepts_digests = false;  // the replica has not reached its end
   std::size_t voters = 0;
 };
 // This node's knowledge about its role; part of the events that need it.
@@ -66,13 +66,13 @@ struct Taken {
   Reign reign;
 };
 // A replica's digest.
-struct Heard {
+struct PeerDigest {
   ReplicaId from{};
   proxy::Digest digest{};
   Reign reign;
 };
 // This replica begins to lead.
-struct Led {};
+struct BecameLeader {};
 struct Tick {
   bool serves = false;                     // it leads, accepts clients, and continues
   bool busy = false;                       // nothing can be proposed now
@@ -94,8 +94,8 @@ struct Raised {
   std::string when;  // wall clock time as text
 };
 
-using Event =
-    std::variant<Tick, Restored, Committed, Admitted, Taken, Heard, Led, Members, Proposed, Raised>;
+using Event = std::variant<Tick, Restored, Committed, Admitted, Taken, PeerDigest, BecameLeader,
+                           Members, Proposed, Raised>;
 
 // --- actions
 
@@ -132,7 +132,7 @@ struct Raise {
   Index at{};
   ReplicaId leader{};
   std::optional<proxy::Evidence> theirs;  // nullopt: there is none to compare this replica's with
-  bool says = false;                      // the alarm must be logged
+  bool must_log = false;                  // the alarm must be logged
   bool keeps_evidence = false;
   bool accused = false;
 };
@@ -149,7 +149,7 @@ using ActionList = std::vector<Action>;
 struct Options {
   ReplicaId self{};
   std::uint8_t replicas = 1;
-  bool judges = true;  // true: a member of the group; false: a replay, which only compares
+  bool evaluates = true;  // true: a member of the group; false: a replay, which only compares
 };
 
 }  // namespace cuts
@@ -178,8 +178,8 @@ class Cuts {
   void on(const cuts::Committed& entry) { hashes_.push_back(entry); }
   void on(const cuts::Admitted& entry);
   void on(const cuts::Taken& taken);
-  void on(const cuts::Heard& heard);
-  void on(const cuts::Led&);
+  void on(const cuts::PeerDigest& peer);
+  void on(const cuts::BecameLeader&);
   void on(const cuts::Tick& tick);
   void on(const cuts::Members& group);
   void on(const cuts::Proposed& proposed);
@@ -188,7 +188,7 @@ class Cuts {
   proxy::VerifyPolicy::Work work_done(const cuts::Tick& tick) const noexcept;
   bool all_digests_there(std::span<const consensus::MemberStatus> members) const;
   void propose(std::span<const consensus::MemberStatus> members);
-  void judge(proxy::HashBody& body, ReplicaId proposer, std::size_t voters);
+  void evaluate(proxy::HashBody& body, ReplicaId proposer, std::size_t voters);
   void replace_own_digest(proxy::Digests& digests) const;
 
   const cuts::Options options_;

@@ -167,26 +167,25 @@ void Slices::on(const Found& found) {
     if (is_same(found_for_, logged_for_) && (warned_ || !warns)) return;
     logged_for_ = found_for_;
     warned_ = warns;
-    actions_.emplace_back(
-        Say{warns,
-            fmt::format("slot {} has computed for {} ms at clock {} and no tick point can "
-                        "be found there: the other threads wait; it is in {}",
-                        found_for_.slot, (now_ns_ - found_since_ns_) / 1'000'000, found_for_.clock,
-                        found.where)});
+    actions_.emplace_back(LogMessage{
+        warns, fmt::format("slot {} has computed for {} ms at clock {} and no tick point can "
+                           "be found there: the other threads wait; it is in {}",
+                           found_for_.slot, (now_ns_ - found_since_ns_) / 1'000'000,
+                           found_for_.clock, found.where)});
     return;
   }
   const bool counts = find(admitted_, *found.point) != nullptr;
   if (!counts && is_same(found_for_, computing_)) early_ = found.point;
   if (is_known(*found.point)) return;
   if (points_to_be() >= options_.points_max) {
-    actions_.emplace_back(Say{true, fmt::format("{} would be a tick point, but there are {} "
-                                                "already",
-                                                found.where, options_.points_max)});
+    actions_.emplace_back(LogMessage{true, fmt::format("{} would be a tick point, but there are {} "
+                                                       "already",
+                                                       found.where, options_.points_max)});
     return;
   }
-  actions_.emplace_back(
-      Say{false, fmt::format("a computation of slot {} is sliced from its next turn on, at {}",
-                             found_for_.slot, found.where)});
+  actions_.emplace_back(LogMessage{
+      false, fmt::format("a computation of slot {} is sliced from its next turn on, at {}",
+                         found_for_.slot, found.where)});
   propose(*found.point);
 }
 

@@ -82,12 +82,12 @@ struct Propose {
 struct BeginAgain {
   EarlyPoint early{};
 };
-struct Say {
+struct LogMessage {
   bool warns = false;
   std::string text;
 };
 
-using Action = std::variant<Find, Propose, BeginAgain, Say>;
+using Action = std::variant<Find, Propose, BeginAgain, LogMessage>;
 using ActionList = std::vector<Action>;
 
 struct Options {

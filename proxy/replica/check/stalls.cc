@@ -21,8 +21,8 @@ constexpr std::int64_t kLongNs = 2'000'000'000;
 // When a stalled thread is reported.
 constexpr std::int64_t kReportNs = 5'000'000'000;
 // The least distance of PASSED entries, for a server that waits and for one that works.
-constexpr std::int64_t kTellIdleNs = 200'000;
-constexpr std::int64_t kTellBusyNs = 1'000'000;
+constexpr std::int64_t kReportIdleNs = 200'000;
+constexpr std::int64_t kReportBusyNs = 1'000'000;
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void Stalls::on(const Tick& tick) {
   bring_back(tick);
   due_ns_ = look(tick);
   if (options_.on && tick.leads && !options_.alone) {
-    due_ns_ = std::min(due_ns_, tell_progress(tick));
+    due_ns_ = std::min(due_ns_, report_progress(tick));
   }
 }
 
@@ -113,16 +113,16 @@ void Stalls::settle_held(const Tick& tick) {
 
 std::int64_t Stalls::look(const Tick& tick) {
   if (!tick.holder) {
-    standing_ = {};
+    stalled_thread_ = {};
     return kNever;
   }
   const Holder& now = *tick.holder;
-  if (now.in_operation || now.slot != standing_.slot || now.clock != standing_.clock) {
-    standing_ = {now.slot, now.clock, now_ns_};
+  if (now.in_operation || now.slot != stalled_thread_.slot || now.clock != stalled_thread_.clock) {
+    stalled_thread_ = {now.slot, now.clock, now_ns_};
     probed_at_ns_ = now_ns_;
     reported_ = false;
   }
-  const std::int64_t lasts = now_ns_ - standing_.since_ns;
+  const std::int64_t lasts = now_ns_ - stalled_thread_.since_ns;
   if (lasts >= kReportNs && !reported_) {
     reported_ = true;
     actions_.emplace_back(Warn{fmt::format(
@@ -134,8 +134,8 @@ std::int64_t Stalls::look(const Tick& tick) {
   const bool requested = published_ && orders_.front().clock == now.clock;
   // STALL-1.  A server that is behind what an earlier leader's has passed must not decide what that
   // leader did not.
-  const bool stood_there = lasts >= kLongNs && now.clock >= passed_;
-  const bool may_catch = tick.leads && (tick.decides || stood_there);
+  const bool was_stalled = lasts >= kLongNs && now.clock >= passed_;
+  const bool may_catch = tick.leads && (tick.decides || was_stalled);
   if (!requested && !tick.leads) return kNever;
   const std::int64_t period = requested                      ? kProbeKnownNs
                               : options_.computation_ns != 0 ? options_.computation_ns
@@ -176,10 +176,10 @@ void Stalls::on(const Arrived& arrived) {
   }
 }
 
-std::int64_t Stalls::tell_progress(const Tick& tick) {
+std::int64_t Stalls::report_progress(const Tick& tick) {
   passed_proposed_ = std::max(passed_proposed_, passed_);
   if (tick.clock <= passed_proposed_) return kNever;
-  const std::int64_t due = told_at_ns_ + (tick.idle ? kTellIdleNs : kTellBusyNs);
+  const std::int64_t due = reported_at_ns_ + (tick.idle ? kReportIdleNs : kReportBusyNs);
   if (now_ns_ < due) return due;
   actions_.emplace_back(Propose{PassedBody{tick.clock}});
   return kNever;
@@ -191,7 +191,7 @@ void Stalls::on(const Proposed& proposed) {
   } else if (const auto* passed = std::get_if<PassedBody>(&proposed.entry)) {
     if (!proposed.ok) return;
     passed_proposed_ = passed->clock;
-    told_at_ns_ = now_ns_;
+    reported_at_ns_ = now_ns_;
   } else if (proposed.ok) {
     attach_proposed_.push_back(std::get<AttachBody>(proposed.entry));
   } else {

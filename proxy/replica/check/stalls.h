@@ -133,7 +133,7 @@ struct Options {
 }  // namespace stalls
 
 // The thread that is stalled, for the status; slot 0: none.
-struct Standing {
+struct StalledThread {
   std::uint16_t slot = 0;
   std::uint64_t clock = 0;
   std::int64_t since_ns = 0;  // physical
@@ -155,7 +155,7 @@ class Stalls {
 
   // For a checkpoint: the clock that the log announces as passed up to the checkpoint's entry.
   std::uint64_t passed() const noexcept { return passed_; }
-  const Standing& standing() const noexcept { return standing_; }
+  const StalledThread& stalled_thread() const noexcept { return stalled_thread_; }
 
  private:
   void on(const stalls::Tick& tick);
@@ -170,7 +170,7 @@ class Stalls {
   void settle_held(const stalls::Tick& tick);
   void bring_back(const stalls::Tick& tick);
   std::int64_t look(const stalls::Tick& tick);
-  std::int64_t tell_progress(const stalls::Tick& tick);
+  std::int64_t report_progress(const stalls::Tick& tick);
 
   const stalls::Options options_;
   stalls::ActionList actions_;
@@ -188,12 +188,12 @@ class Stalls {
   // The clock of the last PREEMPT that this replica proposed.
   std::uint64_t proposed_clock_ = stalls::kNoClock;
   std::uint64_t passed_proposed_ = 0;  // the last PASSED that this replica proposed
-  std::int64_t told_at_ns_ = 0;
+  std::int64_t reported_at_ns_ = 0;
   std::uint32_t seen_arrivals_ = 0;
   bool led_ = false;
   // Proposed by this leader, not yet admitted by its server.
   std::vector<AttachBody> attach_proposed_;
-  Standing standing_;
+  StalledThread stalled_thread_;
   std::int64_t probed_at_ns_ = 0;
   bool reported_ = false;
 };

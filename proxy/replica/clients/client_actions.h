@@ -72,11 +72,11 @@ struct KeepOnly {
 
 // The client moves to another host: its socket is closed without a sign to it.  Clients::left()
 // follows.
-struct Leave {
+struct CloseSilently {
   Client* client = nullptr;
 };
 // A client that takes its output too slowly was reset; `bytes` were waiting for it.
-struct SaySlow {
+struct LogSlowClient {
   std::size_t bytes = 0;
 };
 
@@ -87,7 +87,7 @@ using ClientAction =
                  client_actions::Close, client_actions::Accept, client_actions::Listen,
                  client_actions::Dial, client_actions::EndDial, client_actions::SetPut,
                  client_actions::SetLogged, client_actions::Release, client_actions::KeepOnly,
-                 client_actions::Leave, client_actions::SaySlow>;
+                 client_actions::CloseSilently, client_actions::LogSlowClient>;
 using ClientActionList = std::vector<ClientAction>;
 
 }  // namespace crane::proxy

@@ -19,7 +19,7 @@ void Client::unwatch() noexcept {
   actions->push_back(client_actions::Unwatch{fd()});
 }
 
-void Client::let_close(ClientSocket socket) noexcept {
+void Client::allow_close(ClientSocket socket) noexcept {
   actions->push_back(client_actions::Close{std::move(socket)});
 }
 

@@ -38,12 +38,12 @@ struct MoveState {
   TcpStart tcp{};  // mss 0: the connection stays on the leader's host
   // Bytes of output that the client has acknowledged, according to the log.
   std::uint64_t taken = 0;
-  bool told = true;  // the log contains all that was put
+  bool all_logged = true;  // the log contains all that was put
   // While the client is probed for what it has.
   ClientSocket asked;
-  std::uint64_t probe_position = 0;  // position in the output
-  std::uint32_t heard = 0;           // segments that answered the probe
-  std::int64_t heard_ns = 0;         // when the last answer arrived
+  std::uint64_t probe_position = 0;     // position in the output
+  std::uint32_t answered_segments = 0;  // segments that answered the probe
+  std::int64_t last_answer_ns = 0;      // when the last answer arrived
 };
 
 // A connection, and what its leader waits for.  Its events are edge-triggered: bytes that are not
@@ -62,7 +62,7 @@ struct Client final : Connection {
     actions->push_back(client_actions::WatchWriting{fd(), on});
   }
   void unwatch() noexcept override;
-  void let_close(ClientSocket socket) noexcept override;
+  void allow_close(ClientSocket socket) noexcept override;
   // connect() is in progress.
   void dial();
   void end_dial() {

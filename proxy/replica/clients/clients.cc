@@ -143,7 +143,7 @@ void Clients::accepted(std::uint16_t port, ClientSocket socket, const SocketView
   body.tcp = seen.tcp;
   if (moves_ != nullptr) {
     client.move.host_port = own.host_port;
-    told(client, body);
+    set_client_move(client, body);
   }
   ++own.unproposed;
   client.watch();
@@ -229,7 +229,7 @@ void Clients::forget(Client& client) {
   if (moves_ != nullptr) moves_->ended(client);
   client.end_dial();
   client.unwatch();
-  if (client.fd() >= 0) client.let_close(client.surrender());
+  if (client.fd() >= 0) client.allow_close(client.surrender());
   if (client.settles) std::erase(settling_, &client);
   clients_.forget(client);
 }

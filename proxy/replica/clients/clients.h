@@ -54,7 +54,7 @@ struct ClientOptions {
 enum class ClientMutant : std::uint8_t {
   kNone,
   kDropOutput,     // CONN-5: a follower keeps no output
-  kTellEarly,      // the table contains what was written, not what was put
+  kReportEarly,    // the table contains what was written, not what was put
   kLoseUnclaimed,  // a client that was accepted and not proposed is forgotten
   kNotLogged,      // no replica records that a connection is in the log
   kForgetEnd,      // a FIN that arrived together with bytes is not looked for after them
@@ -269,7 +269,7 @@ class Clients {
   void connected(Index index, const ConnectBody& body);
   void started(const StartBody& body);
   void taken(std::span<const std::byte> body);
-  void told(Client& client, const ConnectBody& body);
+  void set_client_move(Client& client, const ConnectBody& body);
   bool holds_output_of(const Client& client) const noexcept {
     return holds_output_ && client.moves();
   }

@@ -156,7 +156,7 @@ void Clients::step_down(Client& client) {
   client.settles = false;
   client.unwatch();  // CLIENT-2
   if (client.opening != Opening::kOver) return forget_attempt(client);
-  if (client.moves() && client.committed) return act(client_actions::Leave{&client});
+  if (client.moves() && client.committed) return act(client_actions::CloseSilently{&client});
   if (slots_ == nullptr) {
     ++counters_.reset_leader;
     client.reset(batch_, false);
@@ -252,7 +252,7 @@ void Clients::left(Client& client, std::uint64_t taken_bytes, std::span<const st
   const QueueChange change(*this, client);
   client.take_back(lacks);
   client.move.taken = std::max(client.move.taken, taken_bytes);
-  client.move.told = true;
+  client.move.all_logged = true;
   client.follow();
 }
 

@@ -69,7 +69,7 @@ void Clients::restore(ConnId conn, const ConnectBody& opened, const ConnectionPr
   client.slot = opened.slot;
   client.committed = true;
   client.restore(progress);
-  if (moves_ != nullptr) told(client, opened);
+  if (moves_ != nullptr) set_client_move(client, opened);
   client.move.taken = progress.taken;
   clients_.named(client);
   client.to = {{opened.peer, opened.local}, path};
@@ -87,7 +87,7 @@ void Clients::started(const StartBody& body) {
 }
 
 // Keeps what another host needs to make the client's socket.
-void Clients::told(Client& client, const ConnectBody& body) {
+void Clients::set_client_move(Client& client, const ConnectBody& body) {
   client.move.tcp = body.tcp;
   client.move.peer = body.peer;
   if (body.tcp.mss != 0) client.set_moves();

@@ -75,7 +75,7 @@ void Clients::write_done(Client& client, std::size_t queued_before, bool done) {
 }
 
 void Clients::publish_put(const Client& client) {
-  const bool early = mutant_ == ClientMutant::kTellEarly;
+  const bool early = mutant_ == ClientMutant::kReportEarly;
   act(client_actions::SetPut{client.slot, client.put() + (early ? client.queued() : 0)});
 }
 
@@ -89,7 +89,7 @@ void Clients::trim(Client& client) {
 
 void Clients::reset_slowest() {
   Client& client = clients_.slowest();
-  act(client_actions::SaySlow{client.queued()});
+  act(client_actions::LogSlowClient{client.queued()});
   ++counters_.reset_slow;
   const std::size_t queued_before = client.queued();
   client.reset(batch_, true);

@@ -114,7 +114,7 @@ void Connection::consumed(std::uint64_t total) noexcept {
 
 // --- the end -------------------------------------------------------------------------------------
 
-void Connection::tell_reset(Batch& batch) {
+void Connection::report_reset(Batch& batch) {
   input_ended_ = true;
   if (server_closed_ || reset_proposed_) return;
   reset_proposed_ = true;  // CONN-3
@@ -122,12 +122,12 @@ void Connection::tell_reset(Batch& batch) {
 }
 
 void Connection::broken(Batch& batch) {
-  tell_reset(batch);
+  report_reset(batch);
   drop_socket();
 }
 
-void Connection::reset(Batch& batch, bool tell) {
-  if (tell) tell_reset(batch);
+void Connection::reset(Batch& batch, bool notify) {
+  if (notify) report_reset(batch);
   input_ended_ = true;
   drop_socket_with_reset();
 }
@@ -136,14 +136,14 @@ void Connection::drop_socket_with_reset() noexcept {
   if (!socket_) return;
   unwatch();
   socket_.abort();
-  let_close(std::move(socket_));
+  allow_close(std::move(socket_));
   tail_.forget();
 }
 
 void Connection::drop_socket() noexcept {
   if (!socket_) return;
   unwatch();
-  let_close(std::move(socket_));
+  allow_close(std::move(socket_));
   tail_.forget();
 }
 
@@ -158,7 +158,7 @@ Connection::Adopted Connection::serve(ClientSocket socket, Batch& batch) {
   }
   if (!socket_) {
     const bool ended = server_closed_ || reset_proposed_;
-    tell_reset(batch);
+    report_reset(batch);
     tail_.forget();
     return ended ? Adopted::kEnded : Adopted::kReset;
   }

@@ -150,8 +150,8 @@ class Connection : public Opener {
   bool is_out() const noexcept;
   void drop() noexcept { drop_socket(); }
 
-  // Resets the client now; with `tell` a RESET entry informs the servers.
-  void reset(Batch& batch, bool tell);
+  // Resets the client now; with `notify` a RESET entry informs the servers.
+  void reset(Batch& batch, bool notify);
   // The server has closed and nothing is left to send: the connection can be forgotten.
   bool finished() const noexcept { return server_closed_ && !socket_; }
   // The client has seen a reset, or will see one.
@@ -186,14 +186,14 @@ class Connection : public Opener {
   // No more events of the socket are wanted.
   virtual void unwatch() noexcept {}
   // The socket is no longer used; it is closed after unwatch().
-  virtual void let_close(ClientSocket) noexcept {}
+  virtual void allow_close(ClientSocket) noexcept {}
 
  private:
   bool resume(SocketState state) noexcept;
   Peeked peek(std::span<std::byte> room) noexcept;
   void drop_all() noexcept;
   void broken(Batch& batch);
-  void tell_reset(Batch& batch);
+  void report_reset(Batch& batch);
   void drop_socket() noexcept;
   void drop_socket_with_reset() noexcept;
   void propose_window(Batch& batch);

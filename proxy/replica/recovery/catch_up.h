@@ -59,7 +59,7 @@ class CatchUp {
     ask_ns_ = now_ns + kAskNs;
     return CommittedMessage{life_, 0, 0};
   }
-  void heard(const CommittedMessage& answer) noexcept {
+  void on_report(const CommittedMessage& answer) noexcept {
     if (answer.life != life_) return;  // the answer to an earlier process
     answered_ = true;
     group_ = std::max(group_, Index{answer.committed});
@@ -73,7 +73,7 @@ class CatchUp {
     if (!active()) return false;
     if (mutant_ == Mutant::kCaughtUpAtOnce) return !(active_ = false);
     // When all replicas have died together, none leads before an election.
-    const bool alone = !seen.follows && now_ns >= began_ns_ + kHearNs;
+    const bool alone = !seen.follows && now_ns >= began_ns_ + kPeerWaitNs;
     if (!has_goal_ && (seen.leads || answered_ || alone)) {
       has_goal_ = true;
       goal_ = std::max(seen.committed, group_);
@@ -85,7 +85,7 @@ class CatchUp {
   }
 
   // A leader, if there is one, is known within this time.
-  static constexpr std::int64_t kHearNs = 1'000'000'000;
+  static constexpr std::int64_t kPeerWaitNs = 1'000'000'000;
   static constexpr std::int64_t kAskNs = 50'000'000;  // between two questions
   static constexpr std::int64_t kNearNs = 100'000'000;
 

@@ -48,9 +48,9 @@ std::vector<ReplicaId> CheckpointRequests::able(const Facts& facts) const {
 // Those of able() that can take it at once; all if none can.
 std::vector<ReplicaId> CheckpointRequests::soonest(const Facts& facts) const {
   std::vector<ReplicaId> able = this->able(facts);
-  const auto late = std::stable_partition(able.begin(), able.end(), [&](ReplicaId who) {
-    return std::none_of(facts.members.begin(), facts.members.end(), [who](const MemberView& m) {
-      return m.id == who && m.lag_ns >= kFarBehindNs;
+  const auto late = std::stable_partition(able.begin(), able.end(), [&](ReplicaId peer) {
+    return std::none_of(facts.members.begin(), facts.members.end(), [peer](const MemberView& m) {
+      return m.id == peer && m.lag_ns >= kFarBehindNs;
     });
   });
   if (late == able.begin()) return able;
@@ -100,7 +100,7 @@ void CheckpointRequests::proposed(const Proposed& result, const Facts& facts, Ac
     case Reason::kLacks:
     case Reason::kWaits: {
       const bool waits = reason.kind == Reason::kWaits;
-      out.push_back(Say{
+      out.push_back(LogMessage{
           Level::kInfo,
           fmt::format("replica {} {}: {}", value(reason.of),
                       waits ? "waits for a checkpoint" : "lacks entries that left the log", text)});
@@ -108,11 +108,11 @@ void CheckpointRequests::proposed(const Proposed& result, const Facts& facts, Ac
       if (waits) waited_for_ns_ = facts.now_ns;
       break;
     }
-    case Reason::kCame:
+    case Reason::kReturned:
       helped_ns_ = facts.now_ns;
       out.push_back(
-          Say{Level::kInfo, fmt::format("replica {} needs a checkpoint after entry {}: {}",
-                                        value(reason.of), value(reason.behind), text)});
+          LogMessage{Level::kInfo, fmt::format("replica {} needs a checkpoint after entry {}: {}",
+                                               value(reason.of), value(reason.behind), text)});
       break;
     case Reason::kNone:
     case Reason::kCraneRun:
@@ -122,13 +122,13 @@ void CheckpointRequests::proposed(const Proposed& result, const Facts& facts, Ac
 }
 
 void CheckpointRequests::request_if_needed(const Facts& facts, ActionList& out) {
-  if (!rules_.wanted || !rules_.wanted_not.empty() || schedule_.under_way()) return;
+  if (!rules_.wanted || !rules_.why_not_wanted.empty() || schedule_.under_way()) return;
   ask({Reason::kCraneRun}, std::nullopt, facts, out);
 }
 
 void CheckpointRequests::step(bool full, const Facts& facts, ActionList& out) {
   seen_ = {facts.now_ns, facts.log_end, facts.inputs, facts.low_on_room, full};
-  if (rules_.wanted_not.empty() && schedule_.due(seen_)) {
+  if (rules_.why_not_wanted.empty() && schedule_.due(seen_)) {
     return ask({Reason::kSchedule}, std::nullopt, facts, out);
   }
   if (facts.now_ns < look_at_ns_) return;
@@ -136,14 +136,14 @@ void CheckpointRequests::step(bool full, const Facts& facts, ActionList& out) {
   help_lagging(facts, out);
 }
 
-void CheckpointRequests::heard(const CheckpointNote& note, std::int64_t now_ns) {
-  if (note.came == CheckpointNote::kTaken) {
+void CheckpointRequests::on_report(const CheckpointNote& note, std::int64_t now_ns) {
+  if (note.state == CheckpointNote::kTaken) {
     newest_ = std::max(newest_, Index{note.index});
     return schedule_.taken(note.end, now_ns);
   }
   // The note may be about an earlier one, which was given up late.
   if (!schedule_.under_way() || Index{note.index} < request_index_) return;
-  schedule_.failed(now_ns, note.came == CheckpointNote::kRefused);
+  schedule_.failed(now_ns, note.state == CheckpointNote::kRefused);
 }
 
 // The replica that was to take the checkpoint is gone.
@@ -168,14 +168,14 @@ void CheckpointRequests::help_lagging(const Facts& facts, ActionList& out) {
 // A replica without a server waits for a checkpoint that does not exist; otherwise it would have
 // begun.
 bool CheckpointRequests::helps(const MemberView& member, std::int64_t now_ns) const {
-  if (!member.connected || !member.only_votes() || !rules_.wanted_not.empty()) return false;
+  if (!member.connected || !member.only_votes() || !rules_.why_not_wanted.empty()) return false;
   if (schedule_.under_way() || schedule_.refused(now_ns)) return false;
   return newest_ <= member.report->waits_behind || now_ns >= waited_for_ns_ + kBegunNs;
 }
 
-void CheckpointRequests::help(ReplicaId who, Index behind, const Facts& facts, ActionList& out) {
+void CheckpointRequests::help(ReplicaId peer, Index behind, const Facts& facts, ActionList& out) {
   if (facts.now_ns < helped_ns_ + kAskAgainNs) return;
-  ask({Reason::kCame, who, behind}, std::nullopt, facts, out);
+  ask({Reason::kReturned, peer, behind}, std::nullopt, facts, out);
 }
 
 }  // namespace crane::replica

@@ -30,7 +30,7 @@ class CheckpointRequests {
     ReplicaId self{};
     CheckpointSchedule::Limits limits;
     bool wanted = false;  // the configuration wants checkpoints, without a request of an operator
-    std::string wanted_not;  // why no checkpoints are taken on this machine; empty: they are
+    std::string why_not_wanted;  // why no checkpoints are taken on this machine; empty: they are
     Mutant test_only_mutant = Mutant::kNone;
   };
   explicit CheckpointRequests(Rules rules)
@@ -48,24 +48,24 @@ class CheckpointRequests {
   // Called while this replica serves.  `full`: inputs wait for a checkpoint.
   void step(bool full, const Facts& facts, ActionList& out);
   // Called on every replica, because any may lead next: the outcome of a checkpoint.
-  void heard(const CheckpointNote& note, std::int64_t now_ns);
+  void on_report(const CheckpointNote& note, std::int64_t now_ns);
   // The total run time of this replica's server when the log ended at that place.
   void ran(std::uint64_t log_end, std::int64_t run_ns) noexcept { schedule_.ran(log_end, run_ns); }
   // Half of the ring is used after the newest checkpoint.
   bool is_urgent(std::uint64_t log_end) const noexcept { return schedule_.is_urgent(log_end); }
-  // Replica `who` on another host cannot begin without a checkpoint, and requested one.
-  void help(ReplicaId who, Index behind, const Facts& facts, ActionList& out);
+  // Replica `peer` on another host cannot begin without a checkpoint, and requested one.
+  void help(ReplicaId peer, Index behind, const Facts& facts, ActionList& out);
 
   // No other voting replica is connected and has a server that receives the log.
   bool alone(const Facts& facts) const;
-  const std::string& wanted_not() const noexcept { return rules_.wanted_not; }
+  const std::string& why_not_wanted() const noexcept { return rules_.why_not_wanted; }
 
  private:
   struct Reason {
-    enum Kind : std::uint8_t { kNone, kOperator, kCraneRun, kSchedule, kLacks, kWaits, kCame };
+    enum Kind : std::uint8_t { kNone, kOperator, kCraneRun, kSchedule, kLacks, kWaits, kReturned };
     Kind kind = kNone;
-    ReplicaId of{};  // kLacks, kWaits, kCame: that replica
-    Index behind{};  // kCame
+    ReplicaId of{};  // kLacks, kWaits, kReturned: that replica
+    Index behind{};  // kReturned
   };
   void ask(Reason reason, std::optional<ReplicaId> of, const Facts& facts, ActionList& out);
   void refuse(const char* kind, const std::string& text, const Facts& facts, ActionList& out);

@@ -29,7 +29,8 @@ void Checkpointer::end() {
 }
 
 void Checkpointer::refuse(Index at, const std::string& why, ActionList& out) {
-  out.push_back(Say{Level::kInfo, fmt::format("no checkpoint at entry {}: {}", value(at), why)});
+  out.push_back(
+      LogMessage{Level::kInfo, fmt::format("no checkpoint at entry {}: {}", value(at), why)});
   ++status_.failed;
   status_.gave_up = at;
   status_.why = why;
@@ -46,9 +47,9 @@ void Checkpointer::restarted(Index at, std::int64_t pack_ns, ActionList& out) {
   status_.last = at;
   status_.prepare_ns = status_.rest_ns = status_.held_ns = 0;
   status_.pack_ns = pack_ns;
-  out.push_back(
-      Say{Level::kInfo, fmt::format("checkpoint at entry {}: the server's files, packed in {} ms",
-                                    value(at), pack_ns / 1'000'000)});
+  out.push_back(LogMessage{
+      Level::kInfo, fmt::format("checkpoint at entry {}: the server's files, packed in {} ms",
+                                value(at), pack_ns / 1'000'000)});
 }
 
 void Checkpointer::asked(std::int64_t now_ns, Index at, ActionList& out) {
@@ -70,7 +71,7 @@ void Checkpointer::prepared(std::int64_t now_ns, Index place) {
 
 void Checkpointer::give_up(const std::string& why, ActionList& out) {
   out.push_back(
-      Say{Level::kWarning, fmt::format("no checkpoint at entry {}: {}", value(at_), why)});
+      LogMessage{Level::kWarning, fmt::format("no checkpoint at entry {}: {}", value(at_), why)});
   ++status_.failed;
   status_.gave_up = at_;
   status_.why = why;
@@ -141,7 +142,7 @@ void Checkpointer::published(std::int64_t now_ns, const std::string& why_not, Ac
   status_.pack_ns = now_ns - since_ns_;
   end();
   constexpr std::int64_t kMs = 1'000'000;
-  out.push_back(Say{
+  out.push_back(LogMessage{
       Level::kInfo,
       fmt::format("checkpoint at entry {}: prepared in {} ms, quiescent after {} ms, held for {} "
                   "ms, packed in {} ms",

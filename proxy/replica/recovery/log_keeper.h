@@ -40,17 +40,17 @@ class LogKeeper {
     bool distrusted = false;  // replicas that began at it differed (START-3)
   };
   struct Inputs {
-    std::uint64_t log_end = 0;   // the end of the committed log, bytes
-    bool refused = false;        // CRIU cannot dump this server
-    bool stand = false;          // the servers of all followers are stuck, and not recovering
-    std::uint64_t given_up = 0;  // checkpoints given up so far
-    Index compared{};            // up to this entry the replicas were equal
-    bool looked = false;         // `newest` is the newest checkpoint of this machine
+    std::uint64_t log_end = 0;       // the end of the committed log, bytes
+    bool refused = false;            // CRIU cannot dump this server
+    bool followers_stalled = false;  // the servers of all followers are stuck, and not recovering
+    std::uint64_t given_up = 0;      // checkpoints given up so far
+    Index compared{};                // up to this entry the replicas were equal
+    bool looked = false;             // `newest` is the newest checkpoint of this machine
     std::optional<Checkpoint> newest;
   };
   struct Next {
     std::optional<consensus::LogPlace> keep;  // the log stays whole from here on
-    bool gives_up = false;                    // the log is no longer kept
+    bool discards_log = false;                // the log is no longer kept
   };
 
   // 0: the log is not kept.
@@ -61,12 +61,12 @@ class LogKeeper {
   void begin(const consensus::LogPlace& at) noexcept { kept_ = at; }
 
   // A replica has published a checkpoint.
-  void heard() noexcept { heard_ = true; }
+  void on_report() noexcept { published_ = true; }
   // Whether step() needs to know the newest checkpoint.
   bool looks(std::uint64_t log_end, std::int64_t now_ns) noexcept {
     if (ring_bytes_ == 0 || used(log_end) < ring_bytes_ / kLookDivisor) return false;
-    if (!heard_ && now_ns < looked_ns_ + (full_ ? kLookFullNs : kLookNs)) return false;
-    heard_ = false;
+    if (!published_ && now_ns < looked_ns_ + (full_ ? kLookFullNs : kLookNs)) return false;
+    published_ = false;
     looked_ns_ = now_ns;
     return true;
   }
@@ -83,15 +83,15 @@ class LogKeeper {
       // A checkpoint to which the ring does not reach back is of no use.
       keeps_ = parts(seen.log_end) < kBrimParts;
       if (keeps_) actions.keep = kept_;
-      actions.gives_up = kept && !keeps_;
+      actions.discards_log = kept && !keeps_;
     }
     full_ = keeps_ && parts(seen.log_end) >= kFullParts;
     if (full_ && (moves || !was_full)) given_up_ = seen.given_up;
     const bool in_vain = full_ && seen.given_up >= given_up_ + kAttempts;
     const bool brim = parts(seen.log_end) >= kBrimParts;
-    if (keeps_ && (seen.refused || in_vain || brim || (full_ && seen.stand))) {
+    if (keeps_ && (seen.refused || in_vain || brim || (full_ && seen.followers_stalled))) {
       keeps_ = full_ = false;
-      actions.gives_up = true;
+      actions.discards_log = true;
     }
     return actions;
   }
@@ -116,7 +116,7 @@ class LogKeeper {
   bool keeps_ = true;
   bool full_ = false;
   std::uint64_t given_up_ = 0;  // checkpoints given up when the log became full, or its place moved
-  bool heard_ = false;          // a checkpoint was reported since the last look
+  bool published_ = false;      // a checkpoint was reported since the last look
   std::int64_t looked_ns_ = -kLookNs;
 };
 

@@ -27,12 +27,12 @@ bool none_has_server(std::span<const MemberView> members, ReplicaId self) noexce
   });
 }
 
-bool others_suffice(std::span<const MemberView> members, ReplicaId self) noexcept {
+bool suffice_without_self(std::span<const MemberView> members, ReplicaId self) noexcept {
   std::size_t voters = 0, others = 0;
   for (const MemberView& m : members) {
     voters += m.votes() ? 1 : 0;
-    const bool gets_log = m.connected && m.report && !m.report->lacks;
-    others += is_other_voter(m, self) && gets_log ? 1 : 0;
+    const bool receives_log = m.connected && m.report && !m.report->lacks;
+    others += is_other_voter(m, self) && receives_log ? 1 : 0;
   }
   return others * 2 > voters;
 }
@@ -47,7 +47,7 @@ bool may_restart(std::span<const MemberView> members, ReplicaId self, Index at,
   if (another_first && known_ns < kTurnNs) return false;
   const auto voters =
       std::count_if(members.begin(), members.end(), [](const MemberView& m) { return m.votes(); });
-  return voters <= 2 || others_suffice(members, self) || known_ns >= kSpareNs;
+  return voters <= 2 || suffice_without_self(members, self) || known_ns >= kSpareNs;
 }
 
 void MissingEntries::begin(Index held, Index begins, std::int64_t now_ns) noexcept {
@@ -82,10 +82,10 @@ void MissingEntries::step(bool caught_up, const Facts& facts, ActionList& out) {
   if (facts.needs_checkpoint) {  // the leader has another one taken (checkpoint_requests.h)
     behind_ = std::max(facts.taken, begins_);
     if (!std::exchange(reported_, true)) {
-      out.push_back(Say{Level::kWarning,
-                        fmt::format("entries after {} have left the logs of the others: this "
-                                    "replica waits for a newer checkpoint",
-                                    value(behind_))});
+      out.push_back(LogMessage{
+          Level::kWarning, fmt::format("entries after {} have left the logs of the others: this "
+                                       "replica waits for a newer checkpoint",
+                                       value(behind_))});
     }
     out.push_back(FindCheckpoints{Purpose::kMissing});
     return;
@@ -94,7 +94,7 @@ void MissingEntries::step(bool caught_up, const Facts& facts, ActionList& out) {
   Overtaking::Inputs seen;
   seen.applied = facts.applied;
   seen.caught_up = caught_up && facts.applied >= facts.for_server;
-  seen.spared = others_suffice(facts.members, self_);
+  seen.spared = suffice_without_self(facts.members, self_);
   seen.now_ns = facts.now_ns;
   auto least = overtaking_.step(seen);  // OVERTAKE-1
   if (mutant_ == Mutant::kOvertakeAlways) least = Index{value(facts.applied) + 1};

@@ -34,12 +34,12 @@ namespace crane::replica {
 bool none_has_server(std::span<const MemberView> members, ReplicaId self) noexcept;
 
 // The other voters that are connected and report that they receive the log are a majority.
-bool others_suffice(std::span<const MemberView> members, ReplicaId self) noexcept;
+bool suffice_without_self(std::span<const MemberView> members, ReplicaId self) noexcept;
 
 // Whether the replica may restart at a checkpoint at `at`, which it has known for `known_ns`
 // (VOTES-1).  While another replica's server serves, the replica with the lowest id restarts first,
-// unless it does not for kTurnNs.  It must also hold that others_suffice(), unless no other voter
-// connects for kSpareNs, or the group has only two; then clients wait for a moment.
+// unless it does not for kTurnNs.  It must also hold that suffice_without_self(), unless no other
+// voter connects for kSpareNs, or the group has only two; then clients wait for a moment.
 inline constexpr std::int64_t kTurnNs = 10'000'000'000, kSpareNs = 30'000'000'000;
 bool may_restart(std::span<const MemberView> members, ReplicaId self, Index at,
                  std::int64_t known_ns) noexcept;
@@ -57,8 +57,8 @@ class MissingEntries {
     overtaking_.begin(applied, took_ns, now_ns);
   }
   // A replica has published a checkpoint.
-  void heard(Index at, std::int64_t now_ns) noexcept {
-    overtaking_.heard(at);
+  void on_report(Index at, std::int64_t now_ns) noexcept {
+    overtaking_.on_report(at);
     look_first_ns_ = now_ns;
   }
 

@@ -34,7 +34,7 @@ class Overtaking {
   }
   bool active() const noexcept { return active_; }
   // Another replica has published a checkpoint at that entry.
-  void heard(Index at) noexcept { newest_ = std::max(newest_, at); }
+  void on_report(Index at) noexcept { newest_ = std::max(newest_, at); }
 
   struct Inputs {
     Index applied{};         // the last entry that the server has admitted

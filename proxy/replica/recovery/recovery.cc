@@ -22,10 +22,10 @@ Recovery::Recovery(Rules rules)
       keeper_(rules_.ring_bytes, mutant()),
       catch_up_(mutant()) {
   const CheckpointRequests::Rules& r = rules_.requests;
-  if (r.wanted && !r.wanted_not.empty()) {
-    out_.push_back(Say{Level::kWarning, "no checkpoints are taken: " + r.wanted_not});
+  if (r.wanted && !r.why_not_wanted.empty()) {
+    out_.push_back(LogMessage{Level::kWarning, "no checkpoints are taken: " + r.why_not_wanted});
   }
-  if (rules_.needs_dumps && !r.wanted_not.empty()) tier_.cannot_dump(r.wanted_not, out_);
+  if (rules_.needs_dumps && !r.why_not_wanted.empty()) tier_.cannot_dump(r.why_not_wanted, out_);
 }
 
 void Recovery::step(const Event& event, const Facts& facts) {
@@ -48,20 +48,20 @@ void Recovery::on(const Opened& event, const Facts& facts) {
   keeper_.begin(event.begins);
   if (!event.at_checkpoint) return;
   CheckpointNote note;
-  note.came = CheckpointNote::kTaken;
+  note.state = CheckpointNote::kTaken;
   note.index = value(begins_);
   note.end = event.begins.pos;
-  requests_.heard(note, facts.now_ns);
+  requests_.on_report(note, facts.now_ns);
 }
 
 void Recovery::begin_without_server(const Opened& event) {
   acceptor_only_ = true;
-  out_.push_back(
-      Say{Level::kWarning,
-          fmt::format("the log of this replica begins after {}, so no server can begin on it: it "
-                      "votes, and restarts at the first checkpoint after entry {}",
-                      event.at_checkpoint ? "the newest checkpoint" : "its first entry",
-                      value(log_end_))});
+  out_.push_back(LogMessage{
+      Level::kWarning,
+      fmt::format("the log of this replica begins after {}, so no server can begin on it: it "
+                  "votes, and restarts at the first checkpoint after entry {}",
+                  event.at_checkpoint ? "the newest checkpoint" : "its first entry",
+                  value(log_end_))});
   out_.push_back(KeepLog{});  // the next process keeps it
   out_.push_back(ReportLag{kRecoversLagNs, Index{}});
 }
@@ -89,7 +89,7 @@ void Recovery::on(const CheckpointCommitted& event, const Facts& facts) {
   if (!rules_.member || event.taker != self()) return;
   if (acceptor_only_) {  // the leader did not know yet that this replica has no server
     CheckpointNote note;
-    note.came = CheckpointNote::kGivenUp;
+    note.state = CheckpointNote::kGivenUp;
     note.index = value(event.at);
     return announce(note, facts);
   }
@@ -143,14 +143,14 @@ void Recovery::announce_checkpoints(const Facts& facts) {
   const CheckpointStatus& status = checkpointer_.status();
   CheckpointNote note;
   if (std::exchange(failed_, status.failed) != status.failed) {
-    note.came = status.busy               ? CheckpointNote::kBusy
-                : tier_.refusal().empty() ? CheckpointNote::kGivenUp
-                                          : CheckpointNote::kRefused;
+    note.state = status.busy               ? CheckpointNote::kBusy
+                 : tier_.refusal().empty() ? CheckpointNote::kGivenUp
+                                           : CheckpointNote::kRefused;
     note.index = value(status.gave_up);
     announce(note, facts);
   }
   if (std::exchange(announced_, status.taken) != status.taken) {
-    note.came = CheckpointNote::kTaken;
+    note.state = CheckpointNote::kTaken;
     note.index = value(status.last);
     note.end = packed_end_;
     note.by_criu = packed_by_criu_ ? 1 : 0;
@@ -160,9 +160,9 @@ void Recovery::announce_checkpoints(const Facts& facts) {
 
 void Recovery::announce(const CheckpointNote& note, const Facts& facts) {
   for (const MemberView& m : facts.members) {
-    if (m.id != self()) out_.push_back(Tell{m.id, note});
+    if (m.id != self()) out_.push_back(SendNote{m.id, note});
   }
-  hear(note, facts.now_ns);
+  receive_note(note, facts.now_ns);
 }
 
 // A lost replica waits for the checkpoint, or the log must not grow much further.
@@ -178,32 +178,32 @@ void Recovery::hurry_packing(const Facts& facts) {
 // ------------------------------------------------------------------------------
 
 void Recovery::on(const PeerCommitted& event, const Facts& facts) {
-  if (event.message.answers != 0) return catch_up_.heard(event.message);
+  if (event.message.answers != 0) return catch_up_.on_report(event.message);
   if (!facts.leads) return;
   CommittedMessage answer = event.message;
   answer.answers = 1;
   answer.committed = value(facts.committed);
-  out_.push_back(Tell{event.from, answer});
+  out_.push_back(SendNote{event.from, answer});
 }
 
 void Recovery::on(const PeerCheckpoint& event, const Facts& facts) {
-  hear(event.note, facts.now_ns);
+  receive_note(event.note, facts.now_ns);
 }
 
-void Recovery::hear(const CheckpointNote& note, std::int64_t now_ns) {
-  requests_.heard(note, now_ns);
-  if (note.came == CheckpointNote::kTaken) {
-    missing_.heard(Index{note.index}, now_ns);
-    keeper_.heard();
-    const bool able = requests_.wanted_not().empty() && mutant() != Mutant::kKeepRefusal;
+void Recovery::receive_note(const CheckpointNote& note, std::int64_t now_ns) {
+  requests_.on_report(note, now_ns);
+  if (note.state == CheckpointNote::kTaken) {
+    missing_.on_report(Index{note.index}, now_ns);
+    keeper_.on_report();
+    const bool able = requests_.why_not_wanted().empty() && mutant() != Mutant::kKeepRefusal;
     tier_.taken(note, able, out_);
-  } else if (note.came != CheckpointNote::kBusy) {
+  } else if (note.state != CheckpointNote::kBusy) {
     ++given_up_;
   }
 }
 
 void Recovery::on(const PeerRefusal& event, const Facts& facts) {
-  tier_.heard(event.note, facts.leads, out_);
+  tier_.on_report(event.note, facts.leads, out_);
 }
 
 void Recovery::on(const ServerRan& event, const Facts& facts) {
@@ -214,7 +214,7 @@ void Recovery::on(const ServerRan& event, const Facts& facts) {
 
 // --- requests -----------------------------------------------------------------------------------
 
-void Recovery::on(const CheckpointWanted& event, const Facts& facts) {
+void Recovery::on(const CheckpointRequested& event, const Facts& facts) {
   requests_.ask(event.of, facts, out_);
 }
 
@@ -223,7 +223,7 @@ void Recovery::on(const CheckpointSuggested&, const Facts& facts) {
 }
 
 void Recovery::on(const Lacked& event, const Facts& facts) {
-  if (facts.serves) requests_.help(event.who, event.behind, facts, out_);
+  if (facts.serves) requests_.help(event.peer, event.behind, facts, out_);
 }
 
 void Recovery::on(const Proposed& event, const Facts& facts) {
@@ -254,7 +254,7 @@ void Recovery::on(const Found& event, const Facts& facts) {
 }
 
 // Whether all servers that could take a checkpoint are stopped or starved.
-bool Recovery::followers_stand(const Facts& facts) const {
+bool Recovery::are_followers_stalled(const Facts& facts) const {
   return std::all_of(facts.members.begin(), facts.members.end(), [&](const MemberView& m) {
     if (!m.votes() || !m.connected || m.id == facts.leader) return true;
     if (!m.report) return false;
@@ -271,7 +271,7 @@ void Recovery::keep_log(const Found* found, const Facts& facts) {
   LogKeeper::Inputs seen;
   seen.log_end = facts.log_end;
   seen.refused = !tier_.refusal().empty();
-  seen.stand = keeper_.full() && followers_stand(facts);
+  seen.followers_stalled = keeper_.full() && are_followers_stalled(facts);
   seen.given_up = given_up_;
   seen.compared = facts.trusted;
   seen.looked = found != nullptr;
@@ -281,14 +281,14 @@ void Recovery::keep_log(const Found* found, const Facts& facts) {
   }
   const LogKeeper::Next actions = keeper_.step(seen);
   if (actions.keep) out_.push_back(KeepLog{actions.keep});
-  if (!actions.gives_up) return;
-  out_.push_back(
-      Say{Level::kWarning,
-          fmt::format("the log since the newest checkpoint is not kept whole any more, because {}: "
-                      "until the next checkpoint a lost replica depends on the others",
-                      seen.refused ? tier_.refusal()
-                      : seen.stand ? "no follower's server advances, so none can be dumped"
-                                   : "no newer checkpoint was taken")});
+  if (!actions.discards_log) return;
+  out_.push_back(LogMessage{
+      Level::kWarning,
+      fmt::format("the log since the newest checkpoint is not kept whole any more, because {}: "
+                  "until the next checkpoint a lost replica depends on the others",
+                  seen.refused             ? tier_.refusal()
+                  : seen.followers_stalled ? "no follower's server advances, so none can be dumped"
+                                           : "no newer checkpoint was taken")});
   out_.push_back(KeepLog{});
 }
 
@@ -306,10 +306,11 @@ void Recovery::on(const ServerBehind& event, const Facts& facts) {
   seen.committed = facts.committed;
   seen.behind_ns = event.behind_ns;
   if (const auto question = catch_up_.question(seen.follows, facts.now_ns)) {
-    out_.push_back(Tell{facts.leader, *question});
+    out_.push_back(SendNote{facts.leader, *question});
   }
   if (!server_runs_ || !catch_up_.step(seen, facts.now_ns)) return;
-  out_.push_back(Say{Level::kInfo, fmt::format("caught up at entry {}", value(seen.applied))});
+  out_.push_back(
+      LogMessage{Level::kInfo, fmt::format("caught up at entry {}", value(seen.applied))});
   out_.push_back(ReportCaughtUp{});
 }
 

@@ -66,7 +66,7 @@ class Recovery {
   bool log_is_full() const noexcept { return keeper_.full(); }
   // Why CRIU cannot dump this server; empty: it can, or this is not known.
   const std::string& refusal() const noexcept { return tier_.refusal(); }
-  const std::string& wanted_not() const noexcept { return requests_.wanted_not(); }
+  const std::string& why_not_wanted() const noexcept { return requests_.why_not_wanted(); }
 
  private:
   ReplicaId self() const noexcept { return rules_.requests.self; }
@@ -87,7 +87,7 @@ class Recovery {
   void on(const PeerCommitted& event, const Facts& facts);
   void on(const PeerCheckpoint& event, const Facts& facts);
   void on(const PeerRefusal& event, const Facts& facts);
-  void on(const CheckpointWanted& event, const Facts& facts);
+  void on(const CheckpointRequested& event, const Facts& facts);
   void on(const CheckpointSuggested&, const Facts& facts);
   void on(const Lacked& event, const Facts& facts);
   void on(const Proposed& event, const Facts& facts);
@@ -98,10 +98,10 @@ class Recovery {
   void hurry_packing(const Facts& facts);
   void announce_checkpoints(const Facts& facts);
   void announce(const CheckpointNote& note, const Facts& facts);
-  void hear(const CheckpointNote& note, std::int64_t now_ns);
+  void receive_note(const CheckpointNote& note, std::int64_t now_ns);
   void keep_log(const Found* found, const Facts& facts);
   bool leads_others(const Facts& facts) const;
-  bool followers_stand(const Facts& facts) const;
+  bool are_followers_stalled(const Facts& facts) const;
   Index applied(const Facts& facts) const;
   void step_meter(const Facts& facts);
 

@@ -24,7 +24,7 @@ class RecoveryTier {
     if (!facts.leads && value(facts.leader) < kReplicasMax && facts.view != View{0}) {
       RefusalMessage note;
       refusal.copy(note.why, sizeof note.why - 1);
-      out.push_back(Tell{facts.leader, note});  // if it is lost, the next refusal repeats it
+      out.push_back(SendNote{facts.leader, note});  // if it is lost, the next refusal repeats it
     }
     set(refusal, out);
   }
@@ -34,7 +34,7 @@ class RecoveryTier {
     if (able && note.by_criu != 0) set("", out);  // TIER-1
   }
   // The refusal of a follower.
-  void heard(const RefusalMessage& note, bool leads, ActionList& out) {
+  void on_report(const RefusalMessage& note, bool leads, ActionList& out) {
     if (leads) set({note.why, strnlen(note.why, sizeof note.why)}, out);  // TIER-1
   }
   // No dump can be tried on this machine.
@@ -47,9 +47,10 @@ class RecoveryTier {
   void set(const std::string& refusal, ActionList& out) {
     if (refusal == refusal_) return;
     refusal_ = refusal;
-    out.push_back(refusal.empty()
-                      ? Say{Level::kInfo, "recovery: CRIU can dump this server now"}
-                      : Say{Level::kWarning, "recovery: this server cannot be dumped: " + refusal});
+    out.push_back(
+        refusal.empty()
+            ? LogMessage{Level::kInfo, "recovery: CRIU can dump this server now"}
+            : LogMessage{Level::kWarning, "recovery: this server cannot be dumped: " + refusal});
     out.push_back(ReportRefusal{refusal_});
   }
 

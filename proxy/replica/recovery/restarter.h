@@ -16,7 +16,7 @@
 // first one, proposed by two leaders, has no effect: both are functions of the log.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O.
-// INVARIANT RESTARTER-1  The log is held exactly from the second entry until gone().
+// INVARIANT RESTARTER-1  The log is held exactly from the second entry until has_ended().
 // INVARIANT RESTARTER-2  A server waits for its end only from over() on: when it had admitted the
 //                        second entry, and no part of it ran.
 
@@ -65,7 +65,7 @@ class Restarter {
     return true;
   }
   // The kernel has ended it, and its files are kept; false: it was not being ended.
-  bool gone() {
+  bool has_ended() {
     if (state_ != State::kWaiting) return false;
     state_ = State::kIdle;
     sigterm_admitted_ = ended_ = false;
@@ -79,7 +79,7 @@ class Restarter {
   // The server was ordered to end at a turn.
   bool expects_end() const noexcept { return sigterm_admitted_; }
   // Whether the second entry can be proposed: the server knows that it has to end.
-  bool told() const noexcept { return state_ == State::kEnding && sigterm_admitted_; }
+  bool was_notified() const noexcept { return state_ == State::kEnding && sigterm_admitted_; }
   bool ended() const noexcept { return ended_; }
   Index at() const noexcept { return at_; }
 

@@ -34,17 +34,17 @@ void ServerChange::fail(Fail::Cause cause, std::string why) {
   actions_.emplace_back(Fail{cause, std::move(why)});
 }
 
-void ServerChange::say(bool warns, std::string text) {
-  actions_.emplace_back(Say{warns, std::move(text)});
+void ServerChange::log_message(bool warns, std::string text) {
+  actions_.emplace_back(LogMessage{warns, std::move(text)});
 }
 
 // --- the leader --------------------------------------------------------------------------------
 
-void ServerChange::on(const Asked& asked) {
-  ask(asked, asked.wants == Asked::For::kRestart ? Purpose::kRestart : Purpose::kReplace);
+void ServerChange::on(const OperatorRequest& asked) {
+  ask(asked, asked.kind == OperatorRequest::For::kRestart ? Purpose::kRestart : Purpose::kReplace);
 }
 
-void ServerChange::ask(const Asked& asked, Purpose purpose) {
+void ServerChange::ask(const OperatorRequest& asked, Purpose purpose) {
   std::string why;
   if (const char* refused = refusal(asked, why)) {
     return answer(purpose, refused, Index{}, std::move(why));
@@ -54,9 +54,9 @@ void ServerChange::ask(const Asked& asked, Purpose purpose) {
 }
 
 // The kind of the refusal, and `why`; nullptr: the server can be ended for this.
-const char* ServerChange::refusal(const Asked& asked, std::string& why) const {
-  const bool restart = asked.wants == Asked::For::kRestart;
-  const bool hands_over = asked.wants == Asked::For::kHandOver;
+const char* ServerChange::refusal(const OperatorRequest& asked, std::string& why) const {
+  const bool restart = asked.kind == OperatorRequest::For::kRestart;
+  const bool hands_over = asked.kind == OperatorRequest::For::kHandOver;
   if (restart && !options_.restarts) {
     why =
         "this group does not allow the server to be ended for a checkpoint: start it with "
@@ -89,7 +89,7 @@ void ServerChange::answer(Purpose purpose, const char* refusal, Index index, std
   if (purpose != Purpose::kScheduled) {
     actions_.emplace_back(Answer{refusal, index, std::move(text)});
   } else {
-    say(false, "a checkpoint is due, and CRIU refuses: " + text);
+    log_message(false, "a checkpoint is due, and CRIU refuses: " + text);
   }
 }
 
@@ -117,7 +117,7 @@ void ServerChange::on(const Proposed& proposed) {
 }
 
 // The leader's decision about a server on trial: it stays, or it did not listen in time.
-void ServerChange::judge_trial(const Tick& tick) {
+void ServerChange::decide_trial(const Tick& tick) {
   if (!upgrade_.on_trial()) {
     trial_ns_ = 0;
     return;
@@ -139,12 +139,12 @@ void ServerChange::ask_by_schedule(const Tick& tick) {
   if (schedule_request_ns_ == 0) schedule_request_ns_ = now_ns_;
   if (now_ns_ - schedule_request_ns_ < options_.every_ns) return;
   schedule_request_ns_ = now_ns_;
-  if (std::exchange(asked_after_, tick.inputs) == tick.inputs) return;
-  ask(Asked{}, Purpose::kScheduled);
+  if (std::exchange(inputs_at_request_, tick.inputs) == tick.inputs) return;
+  ask(OperatorRequest{}, Purpose::kScheduled);
 }
 
 void ServerChange::propose_begin(const Tick& tick) {
-  if (!restarter_.told()) {
+  if (!restarter_.was_notified()) {
     ending_ns_ = 0;
     return;
   }
@@ -153,7 +153,7 @@ void ServerChange::propose_begin(const Tick& tick) {
   // A dead server admits nothing, not even START.
   const bool may_lead = tick.may_lead || upgrade_.dead();
   if (!may_lead || begin_proposed_ == tick.view || !(restarter_.ended() || late)) return;
-  if (!restarter_.ended()) say(true, "the server does not end: it is killed");
+  if (!restarter_.ended()) log_message(true, "the server does not end: it is killed");
   actions_.emplace_back(Propose{Purpose::kBegin, RestartBody{RestartBody::kBegin}, "", false});
 }
 
@@ -199,7 +199,8 @@ void ServerChange::end_committed(const Committed& entry) {
     }
   }
   actions_.emplace_back(KeepFiles{at});
-  say(false, fmt::format("entry {}: the server ends, and another one takes its place", value(at)));
+  log_message(false,
+              fmt::format("entry {}: the server ends, and another one takes its place", value(at)));
 }
 
 void ServerChange::begin_committed(const Committed& entry) {
@@ -217,7 +218,8 @@ void ServerChange::on(const Admitted& entry) {
 
 void ServerChange::stays_if_admitted(Index at) {
   if (!upgrade_.admitted(at)) return;
-  say(false, fmt::format("entry {}: the upgraded server stays, clients are let in", value(at)));
+  log_message(false,
+              fmt::format("entry {}: the upgraded server stays, clients are let in", value(at)));
   if (options_.keeps_files) actions_.emplace_back(LeaveFiles{});
   CRANE_ASSERT(!upgrade_.undecided());  // UPGRADE-1
   for (const PutOut& output : kept_back_) {
@@ -233,9 +235,9 @@ void ServerChange::on(const EndedAtTurn&) {
 
 void ServerChange::on(const FailedToStart& server) {
   if (!upgrade_.undecided()) return;
-  say(true, "the upgraded server does not start: " + server.why);
+  log_message(true, "the upgraded server does not start: " + server.why);
   trial_failed(server.why, true);
-  gone_ = true;
+  ended_in_kernel_ = true;
   not_kept_.clear();
 }
 
@@ -247,21 +249,21 @@ void ServerChange::trial_failed(const std::string& why, bool dead) {
 }
 
 void ServerChange::on(const PutOut& output) {
-  if (!keeps_back(output.header)) return;
+  if (!holds_back(output.header)) return;
   if (output.header.type == OutputType::kListen && listens_ns_ == 0) listens_ns_ = now_ns_;
   kept_back_.push_back(output);
 }
 
-void ServerChange::on(const Gone& server) {
-  if (!expects_gone()) return;
-  gone_ = true;
+void ServerChange::on(const EndedInKernel& server) {
+  if (!expects_kernel_end()) return;
+  ended_in_kernel_ = true;
   not_kept_ = server.not_kept;
 }
 
 void ServerChange::on(const Tick& tick) {
   tick_ = tick;
   propose_begin(tick);
-  judge_trial(tick);
+  decide_trial(tick);
   ask_by_schedule(tick);
   const bool complete = handed_over_ || (tick.runs && !upgrade_.undecided());
   if (due_ && complete && tick.publishes) {  // RESTART-2
@@ -279,13 +281,13 @@ void ServerChange::on(const Tick& tick) {
   } else if (restarter_.looks(tick.applied)) {
     actions_.emplace_back(LookWhetherOver{});
   }
-  begin_if_gone();
+  begin_if_ended();
 }
 
 void ServerChange::on(const Looked& looked) {
   if (!looked.over) return;
   over();
-  begin_if_gone();
+  begin_if_ended();
 }
 
 void ServerChange::over() {
@@ -300,9 +302,9 @@ void ServerChange::on(const EndRefused& refused) {
 }
 
 // The files of the old server no longer change.
-void ServerChange::begin_if_gone() {
-  if (!gone_ || tick_.done || !restarter_.gone()) return;
-  gone_ = false;
+void ServerChange::begin_if_ended() {
+  if (!ended_in_kernel_ || tick_.done || !restarter_.has_ended()) return;
+  ended_in_kernel_ = false;
   rolls_back_ = upgrade_.rolls_back();
   if (!not_kept_.empty() && !rolls_back_) {
     return fail(Fail::Cause::kServerNotStarted, "the server's files cannot be kept: " + not_kept_);
@@ -321,7 +323,8 @@ void ServerChange::begin_if_gone() {
 void ServerChange::on(const Begun& begun) {
   if (!begun.why_not.empty()) return fail(Fail::Cause::kNoSegment, begun.why_not);
   const Index at = restarter_.at();
-  say(rolls_back_,
+  log_message(
+      rolls_back_,
       rolls_back_
           ? fmt::format("entry {}: the upgrade is rolled back: {}", value(at), upgrade_.why())
           : fmt::format("entry {}: a new server takes over the files of the previous one",

@@ -67,9 +67,9 @@ struct Next {
 // --- events
 
 // An operator's request to the leader.
-struct Asked {
+struct OperatorRequest {
   enum class For : std::uint8_t { kRestart, kUpgrade, kHandOver };
-  For wants{};
+  For kind{};
   std::string bad = {};   // what is wrong with the request; "": nothing
   std::string next = {};  // the entry's text
   std::uint32_t patience_s = 0;
@@ -86,14 +86,14 @@ struct Admitted {
 // The server's main process ended at a turn.
 struct EndedAtTurn {};
 // The server ended in the kernel.
-struct Gone {
+struct EndedInKernel {
   std::string not_kept;  // why its files are not kept; "": they are
 };
 // The server could not be started, or took no turn.
 struct FailedToStart {
   std::string why;
 };
-// Output for which keeps_back() is true.
+// Output for which holds_back() is true.
 struct PutOut {
   OutputHeader header{};
   ListenPlace place{};  // what follows the header
@@ -132,8 +132,8 @@ struct Tick {
   std::uint64_t inputs = 0;  // inputs of clients so far
 };
 
-using Event = std::variant<Tick, Asked, Committed, Admitted, EndedAtTurn, Gone, FailedToStart,
-                           PutOut, Proposed, Looked, EndRefused, Begun, Packed>;
+using Event = std::variant<Tick, OperatorRequest, Committed, Admitted, EndedAtTurn, EndedInKernel,
+                           FailedToStart, PutOut, Proposed, Looked, EndRefused, Begun, Packed>;
 
 // --- actions
 
@@ -205,7 +205,7 @@ struct Fail {
 struct EndHandedOver {
   std::string text;
 };
-struct Say {
+struct LogMessage {
   bool warns = false;
   std::string text;
 };
@@ -213,7 +213,7 @@ struct Say {
 using Action =
     std::variant<Answer, Propose, KeepFiles, LeaveFiles, NotePlace, LookWhetherOver, NoteServer,
                  EndServer, BeginServer, HandOver, LetIn, ReleaseLog, Publish, AbandonPacking,
-                 Published, NotPublished, Fail, EndHandedOver, Say>;
+                 Published, NotPublished, Fail, EndHandedOver, LogMessage>;
 using ActionList = std::vector<Action>;
 
 struct Options {
@@ -256,22 +256,22 @@ class ServerChange {
   bool awaits(Index at) const noexcept { return restarter_.awaits(at) || upgrade_.awaits(at); }
   // Whether EndedAtTurn or Gone was requested by the log, or does not end the group.
   bool expects_end() const noexcept { return restarter_.expects_end() || upgrade_.undecided(); }
-  bool expects_gone() const noexcept {
+  bool expects_kernel_end() const noexcept {
     return restarter_.ended() || restarter_.state() == Restarter::State::kWaiting;
   }
   // Whether this output must be hidden from clients for now (UPGRADE-1).
-  bool keeps_back(const OutputHeader& header) const noexcept {
+  bool holds_back(const OutputHeader& header) const noexcept {
     return upgrade_.undecided() &&
            (header.type == OutputType::kListen || header.type == OutputType::kUnlisten);
   }
 
  private:
   void on(const change::Tick& tick);
-  void on(const change::Asked& asked);
+  void on(const change::OperatorRequest& asked);
   void on(const change::Committed& entry);
   void on(const change::Admitted& entry);
   void on(const change::EndedAtTurn&);
-  void on(const change::Gone& server);
+  void on(const change::EndedInKernel& server);
   void on(const change::FailedToStart& server);
   void on(const change::PutOut& output);
   void on(const change::Proposed& proposed);
@@ -280,22 +280,22 @@ class ServerChange {
   void on(const change::Begun& begun);
   void on(const change::Packed& packed);
 
-  void ask(const change::Asked& asked, change::Purpose purpose);
-  const char* refusal(const change::Asked& asked, std::string& why) const;
+  void ask(const change::OperatorRequest& asked, change::Purpose purpose);
+  const char* refusal(const change::OperatorRequest& asked, std::string& why) const;
   void answer(change::Purpose purpose, const char* refusal, Index index, std::string text);
   void propose_begin(const change::Tick& tick);
-  void judge_trial(const change::Tick& tick);
+  void decide_trial(const change::Tick& tick);
   void ask_by_schedule(const change::Tick& tick);
   void end_committed(const change::Committed& entry);
   void begin_committed(const change::Committed& entry);
   void trial_failed(const std::string& why, bool dead);
   void stays_if_admitted(Index at);
   void over();
-  void begin_if_gone();
+  void begin_if_ended();
   void hand_over();
   void end_handed_over(const std::string& why_not);
   void fail(change::Fail::Cause cause, std::string why);
-  void say(bool warns, std::string text);
+  void log_message(bool warns, std::string text);
 
   const change::Options options_;
   change::ActionList actions_;
@@ -304,14 +304,14 @@ class ServerChange {
   change::Tick tick_;  // the last one
   Restarter restarter_;
   Upgrade upgrade_;
-  bool gone_ = false;                      // in the kernel, while another one is to replace it
+  bool ended_in_kernel_ = false;           // in the kernel, while another one is to replace it
   std::string not_kept_;                   // why its files are not kept
   bool rolls_back_ = false;                // the server that begins is the previous one
   bool due_ = false;                       // a checkpoint is to be published
   View begin_proposed_{};                  // by this replica, for the server that ends
   std::int64_t ending_ns_ = 0;             // since when it ends; 0: it does not
   std::int64_t schedule_request_ns_ = 0;   // the last request by the schedule
-  std::uint64_t asked_after_ = 0;          // inputs before that request
+  std::uint64_t inputs_at_request_ = 0;    // inputs before that request
   std::int64_t packing_ns_ = 0;            // since when files are packed; 0: none are
   std::string next_build_;                 // the build that continues; "": this one
   bool handed_over_ = false;               // the server has ended for next_build_

@@ -51,9 +51,9 @@ bool ProgressReport::due(Index applied, std::int64_t now_ns) noexcept {
     return std::exchange(reported_late_, false);
   }
   near_ns_ = 0;
-  const bool stands = applied == reported_;
-  if (now_ns - reported_ns_ < (stands ? kRepeatNs : kTellNs)) return false;
-  if (stands && now_ns - moved_ns_ > kStalledNs) return false;
+  const bool is_still = applied == reported_;
+  if (now_ns - reported_ns_ < (is_still ? kRepeatNs : kReportNs)) return false;
+  if (is_still && now_ns - moved_ns_ > kStalledNs) return false;
   reported_ = applied;
   reported_ns_ = now_ns;
   reported_late_ = true;
@@ -73,53 +73,56 @@ FlowControl::FlowControl(std::int64_t limit_ns) noexcept : limit_ns_(limit_ns) {
 void FlowControl::lead() noexcept {
   followers_ = {};
   trail_ = {};
-  heard_ns_ = 0;
+  last_received_ns_ = 0;
 }
 
-void FlowControl::heard(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept {
+void FlowControl::on_report(ReplicaId from, const ProgressMessage& note,
+                            std::int64_t now_ns) noexcept {
   if (value(from) >= followers_.size()) return;
   Follower& f = followers_[value(from)];
   if (note.recovers != 0 && note.recovers != f.returned) {
     f.returned = note.recovers;
-    f.came_ns = now_ns;
+    f.recovering_since_ns = now_ns;
     f.had = value(trail_.newest()) - value(trail_.where(now_ns - kSecondNs));
     f.helped = false;
   }
-  f.said = note;
-  f.heard_ns = heard_ns_ = now_ns;
-  if (f.helped || now_ns - f.came_ns < kHelpAfterNs) return;
+  f.last_report = note;
+  f.last_received_ns = last_received_ns_ = now_ns;
+  if (f.helped || now_ns - f.recovering_since_ns < kHelpAfterNs) return;
   f.helped = true;
   f.helped_ns = now_ns;
   f.from = Index{note.applied};
   f.own = trail_.newest();
 }
 
-bool FlowControl::is_heard(const Follower& f, std::int64_t now_ns) noexcept {
-  return f.heard_ns != 0 && now_ns - f.heard_ns <= kHeardNs;
+bool FlowControl::is_report_valid(const Follower& f, std::int64_t now_ns) noexcept {
+  return f.last_received_ns != 0 && now_ns - f.last_received_ns <= kReportValidNs;
 }
 
 bool FlowControl::late(const Follower& f, std::int64_t now_ns) const noexcept {
-  return limit_ns_ != 0 && is_heard(f, now_ns) && trail_.since(Index{f.said.applied}) > limit_ns_;
+  return limit_ns_ != 0 && is_report_valid(f, now_ns) &&
+         trail_.since(Index{f.last_report.applied}) > limit_ns_;
 }
 
-FollowerLag FlowControl::lag_of(ReplicaId who, std::int64_t now_ns) const noexcept {
-  const Follower& f = followers_[value(who)];
+FollowerLag FlowControl::lag_of(ReplicaId peer, std::int64_t now_ns) const noexcept {
+  const Follower& f = followers_[value(peer)];
   const std::uint64_t own = value(trail_.newest());
-  if (!is_heard(f, now_ns) || f.said.applied >= own) return {};
-  return {own - f.said.applied, trail_.since(Index{f.said.applied})};
+  if (!is_report_valid(f, now_ns) || f.last_report.applied >= own) return {};
+  return {own - f.last_report.applied, trail_.since(Index{f.last_report.applied})};
 }
 
 bool FlowControl::has_late_follower(std::int64_t now_ns) const noexcept {
-  if (heard_ns_ == 0 || now_ns - heard_ns_ > kHeardNs) return false;
+  if (last_received_ns_ == 0 || now_ns - last_received_ns_ > kReportValidNs) return false;
   return std::any_of(followers_.begin(), followers_.end(),
                      [&](const Follower& f) { return late(f, now_ns); });
 }
 
 bool FlowControl::helps(std::int64_t now_ns) const noexcept {
   return std::any_of(followers_.begin(), followers_.end(), [&](const Follower& f) {
-    if (f.said.recovers == 0 || !f.helped || now_ns - f.came_ns >= kHelpNs) return false;
+    if (f.last_report.recovers == 0 || !f.helped || now_ns - f.recovering_since_ns >= kHelpNs)
+      return false;
     const std::uint64_t own = value(trail_.newest()) - value(f.own);
-    const std::uint64_t gained = (f.said.applied - value(f.from)) / 2;
+    const std::uint64_t gained = (f.last_report.applied - value(f.from)) / 2;
     const auto ms = static_cast<std::uint64_t>((now_ns - f.helped_ns) / 1'000'000);
     const std::uint64_t kept = f.had * ms / 2'000;  // half of the earlier rate (FLOW-2)
     return late(f, now_ns) && own > kHelpSlack + std::max(gained, kept);
@@ -129,9 +132,9 @@ bool FlowControl::helps(std::int64_t now_ns) const noexcept {
 bool FlowControl::holds(std::span<const ReplicaId> others, std::size_t needed,
                         std::int64_t now_ns) const noexcept {
   std::size_t there = 0, near = 0;
-  for (const ReplicaId who : others) {
-    const Follower& f = followers_[value(who)];
-    if (late(f, now_ns) && f.said.recovers != 0) continue;
+  for (const ReplicaId peer : others) {
+    const Follower& f = followers_[value(peer)];
+    if (late(f, now_ns) && f.last_report.recovers != 0) continue;
     ++there;
     near += !late(f, now_ns);
   }

@@ -23,8 +23,8 @@
 //
 // Pure.  Threads: one object, one thread.
 // INVARIANT FLOW-1  Clients and the leader's server wait only for followers that reported within
-//                   kHeardNs: because too few followers are near for a majority, or because one
-//                   recovers, returned within kHelpNs, and runs less than twice as much as the
+//                   kReportValidNs: because too few followers are near for a majority, or because
+//                   one recovers, returned within kHelpNs, and runs less than twice as much as the
 //                   leader's server.
 // INVARIANT FLOW-2  They wait for a recovering follower only if the group could not lose one more
 //                   replica, and while the leader's server has run at least half as fast as in the
@@ -106,9 +106,9 @@ class FlowControl {
   // Another reign begins: earlier reports are forgotten.
   void lead() noexcept;
   void applied(Index own, std::int64_t now_ns) noexcept { trail_.at(own, now_ns); }
-  void heard(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept;
+  void on_report(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept;
   // According to its last report; zero for a follower that counts as near.
-  FollowerLag lag_of(ReplicaId who, std::int64_t now_ns) const noexcept;
+  FollowerLag lag_of(ReplicaId peer, std::int64_t now_ns) const noexcept;
   bool has_late_follower(std::int64_t now_ns) const noexcept;
   // Whether clients wait now.  `others` are the other connected voters; `needed` of them and the
   // leader are a majority.
@@ -117,24 +117,24 @@ class FlowControl {
 
  private:
   struct Follower {
-    ProgressMessage said;
-    std::uint64_t returned = 0;  // the last return that it reported
-    std::int64_t heard_ns = 0;   // 0: never
-    std::int64_t came_ns = 0;    // when it first reported that it recovers
-    std::uint64_t had = 0;       // what the leader's server had run in the second before that
+    ProgressMessage last_report;
+    std::uint64_t returned = 0;            // the last return that it reported
+    std::int64_t last_received_ns = 0;     // 0: never
+    std::int64_t recovering_since_ns = 0;  // when it first reported that it recovers
+    std::uint64_t had = 0;  // what the leader's server had run in the second before that
     // If it is helped: since when, and where it and the leader's server were then.
     bool helped = false;
     std::int64_t helped_ns = 0;
     Index from{}, own{};
   };
-  static bool is_heard(const Follower& f, std::int64_t now_ns) noexcept;
+  static bool is_report_valid(const Follower& f, std::int64_t now_ns) noexcept;
   bool late(const Follower& f, std::int64_t now_ns) const noexcept;
   bool helps(std::int64_t now_ns) const noexcept;
 
   std::int64_t limit_ns_;
   Trail trail_;
   std::array<Follower, kReplicasMax> followers_{};
-  std::int64_t heard_ns_ = 0;  // the last report of any follower
+  std::int64_t last_received_ns_ = 0;  // the last report of any follower
 };
 
 }  // namespace crane::replica

@@ -51,8 +51,8 @@ LeadWatch::Next LeadWatch::step(const Inputs& seen, std::span<const ReplicaId> v
   return actions;
 }
 
-void LeadWatch::heard(ReplicaId from, const ServerPlaceMessage& answer,
-                      std::int64_t now_ns) noexcept {
+void LeadWatch::on_report(ReplicaId from, const ServerPlaceMessage& answer,
+                          std::int64_t now_ns) noexcept {
   if (value(from) >= ahead_.size()) return;
   auto& known = ahead_[value(from)];
   const Ahead now{Index{answer.applied}, answer.waits != 0 ? answer.clock : 0, now_ns,

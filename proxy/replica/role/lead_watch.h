@@ -72,7 +72,7 @@ class LeadWatch {
 
   // `voters`: those of may_take_lead(); not needed before an entry is kAskAfterNs old.
   Next step(const Inputs& seen, std::span<const ReplicaId> voters, std::int64_t now_ns) noexcept;
-  void heard(ReplicaId from, const ServerPlaceMessage& answer, std::int64_t now_ns) noexcept;
+  void on_report(ReplicaId from, const ServerPlaceMessage& answer, std::int64_t now_ns) noexcept;
   // True if the hand-over that step() chose is postponed because this replica's server waits for
   // its disk.
   bool waits_for_disk(std::int64_t now_ns) noexcept {
@@ -93,8 +93,8 @@ class LeadWatch {
   };
   bool is_ahead(const Ahead& a, const Inputs& seen) const noexcept;
   std::int64_t patience_ns(const Ahead& a, std::int64_t now_ns) const noexcept {
-    const std::int64_t stood_ns = std::min(now_ns - moved_ns_, seen_.behind_ns);
-    const bool stopped = stood_ns >= kPatienceNs << kStoppedPowerMax;
+    const std::int64_t stalled_ns = std::min(now_ns - moved_ns_, seen_.behind_ns);
+    const bool stopped = stalled_ns >= kPatienceNs << kStoppedPowerMax;
     const std::int64_t first_ns = std::clamp(a.took_ns, kPatienceNs, kSlowPatienceNs);
     return first_ns << (stopped ? std::min(power_, kStoppedPowerMax) : power_);
   }

@@ -39,7 +39,7 @@ class Leadership {
     times_.committed(at.index, now_ns);
   }
   // The log is gone: there is nothing left to hand over.
-  void gone() noexcept { leads_ = false; }
+  void stop_leading() noexcept { leads_ = false; }
 
   // --- changes to carry out; true once per change
   bool take_deposed() noexcept { return std::exchange(deposed_, false); }

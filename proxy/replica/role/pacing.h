@@ -44,11 +44,11 @@ class ClientPacing {
   explicit ClientPacing(std::int64_t lag_ns) noexcept : flow_(lag_ns) {}
 
   void lead() noexcept { flow_.lead(); }
-  void heard(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept {
-    flow_.heard(from, note, now_ns);
+  void on_report(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept {
+    flow_.on_report(from, note, now_ns);
   }
-  FollowerLag lag_of(ReplicaId who, std::int64_t now_ns) const noexcept {
-    return flow_.lag_of(who, now_ns);
+  FollowerLag lag_of(ReplicaId peer, std::int64_t now_ns) const noexcept {
+    return flow_.lag_of(peer, now_ns);
   }
   bool has_late_follower(std::int64_t now_ns) const noexcept {
     return flow_.has_late_follower(now_ns);

@@ -20,7 +20,7 @@ void Service::on(const Round& round) {
   }
   const bool serves = round.serves && !round.deposed;
   if (round.stopping && serves) act(EndClients{});
-  if (!round.leads || !round.goes_on || (serves && round.started)) return;
+  if (!round.leads || !round.is_active || (serves && round.started)) return;
   act(BecomeWriter{});  // an earlier leader of this host ends while START is being agreed on
 }
 

@@ -27,7 +27,7 @@ namespace crane::replica::service {
 struct Round {
   bool deposed = false, changed = false;  // the role, since the last round
   bool stopping = false;                  // the replica was ordered to stop
-  bool goes_on = false;  // the replica is not stopping, and its server has not ended
+  bool is_active = false;  // the replica is not stopping, and its server has not ended
   bool leads = false;
   bool started = false;  // START was proposed in this view
   bool serves = false;   // clients are accepted

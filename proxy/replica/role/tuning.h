@@ -12,13 +12,13 @@ inline constexpr std::uint64_t kPipelineEntries = 8192;
 inline constexpr std::uint64_t kPipelineBytes = 8U << 20;
 // Flow control (flow_control.h).  The largest limit that --lag accepts.
 inline constexpr std::int64_t kLagMostNs = 2'000'000'000;
-// A follower that is kLateNs late reports it: every kTellNs while it moves, every kRepeatNs while
-// it does not, for kStalledNs at most.  A report is valid for kHeardNs.
+// A follower that is kLateNs late reports it: every kReportNs while it moves, every kRepeatNs while
+// it does not, for kStalledNs at most.  A report is valid for kReportValidNs.
 inline constexpr std::int64_t kLateNs = 20'000'000;
-inline constexpr std::int64_t kTellNs = 10'000'000;
+inline constexpr std::int64_t kReportNs = 10'000'000;
 inline constexpr std::int64_t kRepeatNs = 40'000'000;
 inline constexpr std::int64_t kStalledNs = 1'000'000'000;
-inline constexpr std::int64_t kHeardNs = 100'000'000;
+inline constexpr std::int64_t kReportValidNs = 100'000'000;
 inline constexpr std::int64_t kTrailStepNs = 4'000'000;  // between the steps of a Trail
 // A recovering follower is helped from kHelpAfterNs after its first report, for kHelpNs.  The
 // leader's server may take kHelpSlack entries beyond half of what the follower runs.
@@ -34,7 +34,7 @@ inline constexpr std::int64_t kBehindMostNs = 60'000'000'000;
 // Deadlines of the server that are closer together than this share one TIME entry (D17).
 inline constexpr std::int64_t kTimerGranularityNs = 1'000'000;
 
-static_assert(kTellNs < kRepeatNs && 2 * kRepeatNs < kHeardNs,
+static_assert(kReportNs < kRepeatNs && 2 * kRepeatNs < kReportValidNs,
               "a repeated report must not expire in between");
 
 }  // namespace crane::replica

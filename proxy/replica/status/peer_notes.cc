@@ -10,7 +10,7 @@ namespace {
 
 // A change must reach the others at once; moved numbers are reported only after a time.
 bool same(const PeerNote& a, const PeerNote& b) {
-  return a.flags == b.flags && a.gets_log == b.gets_log &&
+  return a.flags == b.flags && a.receives_log == b.receives_log &&
          (a.lag_ms > control::kNearMs) == (b.lag_ms > control::kNearMs) &&
          std::memcmp(a.why_not, b.why_not, sizeof a.why_not) == 0;
 }
@@ -47,37 +47,37 @@ PeerNote note_of(const control::Readiness& own, std::uint64_t applied) {
 }
 
 control::Readiness readiness_of(const PeerNote& note) {
-  control::Readiness told;
+  control::Readiness reported;
   const auto is = [&note](PeerNote::Flag flag) { return (note.flags & flag) != 0; };
-  told.runs = is(PeerNote::kRuns);
-  told.starts = is(PeerNote::kStarts);
-  told.takes_clients = is(PeerNote::kTakesClients);
-  told.recovers = is(PeerNote::kRecovers);
-  told.needs_checkpoint = is(PeerNote::kNeedsCheckpoint);
-  told.no_room = is(PeerNote::kNoRoom);
-  told.acceptor_only = is(PeerNote::kAcceptorOnly);
-  told.paced = is(PeerNote::kPaced);
-  told.held = is(PeerNote::kHeld);
-  told.lag_ms = note.lag_ms;
-  told.progress = {note.done, note.of, note.per_s, note.left_ms};
-  told.why_not.assign(note.why_not, strnlen(note.why_not, sizeof note.why_not));
-  return told;
+  reported.runs = is(PeerNote::kRuns);
+  reported.starts = is(PeerNote::kStarts);
+  reported.takes_clients = is(PeerNote::kTakesClients);
+  reported.recovers = is(PeerNote::kRecovers);
+  reported.needs_checkpoint = is(PeerNote::kNeedsCheckpoint);
+  reported.no_room = is(PeerNote::kNoRoom);
+  reported.acceptor_only = is(PeerNote::kAcceptorOnly);
+  reported.paced = is(PeerNote::kPaced);
+  reported.held = is(PeerNote::kHeld);
+  reported.lag_ms = note.lag_ms;
+  reported.progress = {note.done, note.of, note.per_s, note.left_ms};
+  reported.why_not.assign(note.why_not, strnlen(note.why_not, sizeof note.why_not));
+  return reported;
 }
 
-void PeerNotes::heard(ReplicaId from, const PeerNote& note, std::int64_t now_ns) {
+void PeerNotes::on_report(ReplicaId from, const PeerNote& note, std::int64_t now_ns) {
   if (value(from) >= peers_.size()) return;
   Peer& p = peers_[value(from)];
   p.note = note;
-  p.heard_ns = now_ns;
+  p.last_received_ns = now_ns;
   p.request_ns = 0;
   if (note.asks == 0) return;
-  p.wants_answer = true;
+  p.answer_requested = true;
   due_ns_ = now_ns;
 }
 
-bool PeerNotes::wants(const Peer& p, bool unsettled, std::int64_t now_ns) const noexcept {
+bool PeerNotes::is_note_due(const Peer& p, bool unsettled, std::int64_t now_ns) const noexcept {
   if (!p.there) return false;
-  if (p.wants_answer || p.sent != version_) return true;
+  if (p.answer_requested || p.sent != version_) return true;
   return (unsettled || p.repeats > 0) && now_ns - p.sent_ns >= kRepeatNs;
 }
 
@@ -97,14 +97,14 @@ std::vector<ReplicaId> PeerNotes::due(const PeerNote& own,
     Peer& p = peers_[i];
     if (p.there != connected[i]) {  // NOTES-1: another process, or none
       // A note that arrived just before the connection was seen is from the connected process.
-      const bool early = connected[i] && p.note && now_ns - p.heard_ns < kAnswerNs;
+      const bool early = connected[i] && p.note && now_ns - p.last_received_ns < kAnswerNs;
       const Peer before = p;
       p = {};
       p.there = connected[i];
       p.was_there = before.was_there || p.there;
-      if (early) p.note = before.note, p.heard_ns = before.heard_ns;
+      if (early) p.note = before.note, p.last_received_ns = before.last_received_ns;
     }
-    if (wants(p, unsettled, now_ns)) {
+    if (is_note_due(p, unsettled, now_ns)) {
       to.push_back(ReplicaId{static_cast<std::uint8_t>(i)});
     } else if (p.there && (unsettled || p.repeats > 0)) {
       due_ns_ = std::min(due_ns_, p.sent_ns + kRepeatNs);
@@ -113,15 +113,15 @@ std::vector<ReplicaId> PeerNotes::due(const PeerNote& own,
   return to;
 }
 
-void PeerNotes::sent(ReplicaId to, bool went_out, std::int64_t now_ns) {
+void PeerNotes::sent(ReplicaId to, bool was_sent, std::int64_t now_ns) {
   Peer& p = peers_[value(to)];
-  if (went_out) {
+  if (was_sent) {
     p.repeats = p.sent != version_ ? kRepeats : p.repeats - (p.repeats > 0);
     p.sent = version_;
     p.sent_ns = now_ns;
-    p.wants_answer = false;
+    p.answer_requested = false;
   }
-  if (!went_out || p.repeats > 0 || is_unsettled(own_)) {
+  if (!was_sent || p.repeats > 0 || is_unsettled(own_)) {
     due_ns_ = std::min(due_ns_, now_ns + kRepeatNs);
   }
 }
@@ -130,7 +130,7 @@ std::vector<ReplicaId> PeerNotes::ask(std::int64_t now_ns) {
   std::vector<ReplicaId> to;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     Peer& p = peers_[i];
-    if (!p.there || p.request_ns != 0 || now_ns - p.heard_ns < kOldNs) continue;
+    if (!p.there || p.request_ns != 0 || now_ns - p.last_received_ns < kOldNs) continue;
     p.request_ns = now_ns;
     to.push_back(ReplicaId{static_cast<std::uint8_t>(i)});
   }
@@ -141,26 +141,26 @@ PeerView PeerNotes::seen(ReplicaId peer, ReplicaId leader, std::int64_t now_ns) 
   const Peer& p = peers_[value(peer)];
   PeerView seen;
   seen.was_there = p.was_there;
-  seen.gets_log = gets_log(leader, peer);
+  seen.receives_log = receives_log(leader, peer);
   if (!p.there) return seen;
   seen.silent = p.request_ns != 0 && now_ns - p.request_ns > kAnswerNs;
   if (!p.note) return seen;
-  seen.told = told(peer);
+  seen.reported = reported(peer);
   seen.applied = p.note->applied;
   return seen;
 }
 
-std::optional<control::Readiness> PeerNotes::told(ReplicaId peer) const {
+std::optional<control::Readiness> PeerNotes::reported(ReplicaId peer) const {
   const Peer& p = peers_[value(peer)];
   if (!p.there || !p.note) return std::nullopt;
   return readiness_of(*p.note);
 }
 
-bool PeerNotes::gets_log(ReplicaId leader, ReplicaId replica) const noexcept {
+bool PeerNotes::receives_log(ReplicaId leader, ReplicaId replica) const noexcept {
   if (value(leader) >= peers_.size() || !peers_[value(leader)].note) return true;
   const PeerNote& note = *peers_[value(leader)].note;
   if ((note.flags & PeerNote::kLeads) == 0) return true;
-  return (note.gets_log[value(replica) / 64] >> (value(replica) % 64) & 1) != 0;
+  return (note.receives_log[value(replica) / 64] >> (value(replica) % 64) & 1) != 0;
 }
 
 }  // namespace crane::replica

@@ -29,11 +29,11 @@ namespace crane::replica {
 
 // The knowledge about a peer from its notes.
 struct PeerView {
-  bool was_there = false;  // it connected at some time since this node began
-  bool silent = false;     // it was asked, and does not answer
-  bool gets_log = true;    // according to the leader; true if the leader has sent no note
-  std::optional<control::Readiness> told;  // nullopt: no note since it connected (NOTES-1)
-  std::uint64_t applied = 0;               // according to its note
+  bool was_there = false;    // it connected at some time since this node began
+  bool silent = false;       // it was asked, and does not answer
+  bool receives_log = true;  // according to the leader; true if the leader has sent no note
+  std::optional<control::Readiness> reported;  // nullopt: no note since it connected (NOTES-1)
+  std::uint64_t applied = 0;                   // according to its note
 };
 
 PeerNote note_of(const control::Readiness& own, std::uint64_t applied);
@@ -43,11 +43,11 @@ class PeerNotes {
  public:
   explicit PeerNotes(ReplicaId self) : self_(self) {}
 
-  void heard(ReplicaId from, const PeerNote& note, std::int64_t now_ns);
+  void on_report(ReplicaId from, const PeerNote& note, std::int64_t now_ns);
   // The peers to send `own` to, given the connected `members`; sent() reports whether it was sent.
   std::vector<ReplicaId> due(const PeerNote& own, std::span<const consensus::MemberStatus> members,
                              std::int64_t now_ns);
-  void sent(ReplicaId to, bool went_out, std::int64_t now_ns);
+  void sent(ReplicaId to, bool was_sent, std::int64_t now_ns);
   // A status is wanted: returns the peers to ask for a note, because their last one is old.
   std::vector<ReplicaId> ask(std::int64_t now_ns);
 
@@ -56,9 +56,9 @@ class PeerNotes {
 
   // `leader`: its note decides whether the peer receives the log.
   PeerView seen(ReplicaId peer, ReplicaId leader, std::int64_t now_ns) const;
-  std::optional<control::Readiness> told(ReplicaId peer) const;
+  std::optional<control::Readiness> reported(ReplicaId peer) const;
   // Whether `replica` receives the log, according to the note of `leader`, if that peer sent one.
-  bool gets_log(ReplicaId leader, ReplicaId replica) const noexcept;
+  bool receives_log(ReplicaId leader, ReplicaId replica) const noexcept;
 
   static constexpr std::int64_t kRepeatNs = 100'000'000;
   static constexpr unsigned kRepeats = 3;
@@ -69,14 +69,14 @@ class PeerNotes {
   struct Peer {
     bool there = false, was_there = false;
     std::optional<PeerNote> note;
-    std::int64_t heard_ns = 0;
+    std::int64_t last_received_ns = 0;
     std::int64_t request_ns = 0;  // when it was asked; 0: it has answered since
-    bool wants_answer = false;
+    bool answer_requested = false;
     std::uint64_t sent = 0;  // the last version of this replica's note that was sent; 0: none
     unsigned repeats = 0;    // how often that version is still to be sent
     std::int64_t sent_ns = 0;
   };
-  bool wants(const Peer& p, bool unsettled, std::int64_t now_ns) const noexcept;
+  bool is_note_due(const Peer& p, bool unsettled, std::int64_t now_ns) const noexcept;
 
   const ReplicaId self_;
   std::array<Peer, kReplicasMax> peers_{};

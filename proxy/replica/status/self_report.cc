@@ -21,8 +21,8 @@ bool SelfReport::must_report(const Glance& glance, std::int64_t now_ns) {
                             glance.takes_clients, glance.no_room, glance.server_pid,
                             not_serving_};
   // A server that has something to run may be late soon; no event reports that.
-  if (glance.has_more_to_run && tell_at_ns_ == kNever) tell_at_ns_ = now_ns + kMovesNs;
-  if (state == reported_ && now_ns < std::min(notes_.due_ns(), tell_at_ns_)) return false;
+  if (glance.has_more_to_run && recheck_at_ns_ == kNever) recheck_at_ns_ = now_ns + kMovesNs;
+  if (state == reported_ && now_ns < std::min(notes_.due_ns(), recheck_at_ns_)) return false;
   reported_ = state;
   return true;
 }
@@ -56,11 +56,11 @@ control::Readiness SelfReport::readiness(const Glance& glance, const Report& rep
   return r;
 }
 
-SelfReport::Note SelfReport::tell(const control::Readiness& own, const Glance& glance,
-                                  Index applied, const consensus::GroupStatus& group,
-                                  std::int64_t now_ns) {
-  Note told{note_of(own, value(applied)), {}};
-  PeerNote& note = told.note;
+SelfReport::Note SelfReport::note_to_send(const control::Readiness& own, const Glance& glance,
+                                          Index applied, const consensus::GroupStatus& group,
+                                          std::int64_t now_ns) {
+  Note reported{note_of(own, value(applied)), {}};
+  PeerNote& note = reported.note;
   if (group.needs_checkpoint) note.flags |= PeerNote::kNeedsCheckpoint;
   if (group.fetching) note.flags |= PeerNote::kRecovers;
   // Two facts change without an event: to which peers a leader sends the log, and how late a server
@@ -70,13 +70,13 @@ SelfReport::Note SelfReport::tell(const control::Readiness& own, const Glance& g
     note.flags |= PeerNote::kLeads;
     for (const consensus::MemberStatus& m : group.members) {
       const bool written = m.streaming || m.id == self_;
-      if (written) note.gets_log[value(m.id) / 64] |= std::uint64_t{1} << (value(m.id) % 64);
+      if (written) note.receives_log[value(m.id) / 64] |= std::uint64_t{1} << (value(m.id) % 64);
       moves = moves || (m.connected && !written);
     }
   }
-  tell_at_ns_ = moves ? now_ns + kMovesNs : kNever;
-  told.to = notes_.due(note, group.members, now_ns);
-  return told;
+  recheck_at_ns_ = moves ? now_ns + kMovesNs : kNever;
+  reported.to = notes_.due(note, group.members, now_ns);
+  return reported;
 }
 
 namespace {
@@ -93,10 +93,10 @@ control::ReplicaView seen_as(const consensus::MemberStatus& member, const PeerVi
                                                                   : Member::kOther;
   one.seen = !member.connected ? (peer.was_there ? Contact::kGone : Contact::kNotYet)
              : peer.silent     ? Contact::kSilent
-             : peer.told       ? Contact::kReported
+             : peer.reported   ? Contact::kReported
                                : Contact::kNotReported;
-  one.gets_log = leads ? member.streaming : peer.gets_log;
-  if (peer.told) one.readiness = *peer.told;
+  one.receives_log = leads ? member.streaming : peer.receives_log;
+  if (peer.reported) one.readiness = *peer.reported;
   one.readiness.needs_checkpoint = one.readiness.needs_checkpoint || member.needs_checkpoint;
   return one;
 }
@@ -119,7 +119,7 @@ control::GroupView seen_by(const KnownMembers& known,
     control::ReplicaView& own = group.replicas.back();
     own.seen = control::ReplicaView::Contact::kReported;
     own.readiness = known.own;
-    own.gets_log = known.leads || known.gets_log;
+    own.receives_log = known.leads || known.receives_log;
   }
   return group;
 }

@@ -62,10 +62,10 @@ class SelfReport {
   bool must_write(const Glance& glance, std::int64_t now_ns);
   // True: look at the server; looked() follows.
   bool must_look(std::int64_t now_ns) const noexcept { return serving_.is_due(now_ns); }
-  // True: the others must be informed; tell() follows.
+  // True: the others must be informed; note_to_send() follows.
   bool must_report(const Glance& glance, std::int64_t now_ns);
   std::int64_t due_ns() const noexcept {
-    return std::min({write_at_ns_, notes_.due_ns(), tell_at_ns_, look_at_ns_});
+    return std::min({write_at_ns_, notes_.due_ns(), recheck_at_ns_, look_at_ns_});
   }
 
   // The result of a look: the server's listen queues, and `rests` as in ServingWatch.  `stuck`
@@ -81,9 +81,9 @@ class SelfReport {
     std::vector<ReplicaId> to;
   };
   // The note to send now and its receivers; sent() follows for each of them.
-  Note tell(const control::Readiness& own, const Glance& glance, Index applied,
-            const consensus::GroupStatus& group, std::int64_t now_ns);
-  void sent(ReplicaId to, bool went_out, std::int64_t now_ns) { notes_.sent(to, went_out, now_ns); }
+  Note note_to_send(const control::Readiness& own, const Glance& glance, Index applied,
+                    const consensus::GroupStatus& group, std::int64_t now_ns);
+  void sent(ReplicaId to, bool was_sent, std::int64_t now_ns) { notes_.sent(to, was_sent, now_ns); }
   PeerNotes& notes() noexcept { return notes_; }
   const PeerNotes& notes() const noexcept { return notes_; }
 
@@ -118,7 +118,7 @@ class SelfReport {
   ReportedState reported_;
   std::int64_t write_at_ns_ = kNever;
   std::int64_t look_at_ns_ = kNever;
-  std::int64_t tell_at_ns_ = 0;  // when to look again at facts that change without an event
+  std::int64_t recheck_at_ns_ = 0;  // when to look again at facts that change without an event
 };
 
 // The group as a replica knows it.
@@ -128,7 +128,7 @@ struct KnownMembers {
   std::optional<ReplicaId> leader;
   std::span<const consensus::MemberStatus> members;  // empty: not known yet
   control::Readiness own;
-  bool gets_log = true;  // according to the leader
+  bool receives_log = true;  // according to the leader
   std::string no_quorum, alarm;
   bool unsupervised = false;
 };

@@ -76,7 +76,7 @@ void ModelReplica::feed(const Event& event) {
     machine_->step(next, facts());
     for (const Action& action : machine_->take_actions()) {
       const bool counts =
-          !std::holds_alternative<Say>(action) && !std::holds_alternative<Look>(action);
+          !std::holds_alternative<LogMessage>(action) && !std::holds_alternative<Look>(action);
       if (counts && !world_.passes_point(id_)) break;
       std::visit([this](const auto& a) { on(a); }, action);
       if (!machine_) break;
@@ -87,31 +87,31 @@ void ModelReplica::feed(const Event& event) {
 
 // --- the group ----------------------------------------------------------------------------------
 
-void ModelReplica::on(const Tell& action) {
+void ModelReplica::on(const SendNote& action) {
   const unsigned to = value(action.to);
   if (to >= world_.replicas() || to == id_) return;
   const ReplicaId from{static_cast<std::uint8_t>(id_)};
   ModelReplica& other = world_.replica(to);
   if (const auto* m = std::get_if<CommittedMessage>(&action.message)) {
-    other.hear(PeerCommitted{from, *m});
+    other.receive(PeerCommitted{from, *m});
   } else if (const auto* n = std::get_if<CheckpointNote>(&action.message)) {
-    other.hear(PeerCheckpoint{*n});
+    other.receive(PeerCheckpoint{*n});
   } else {
-    other.hear(PeerRefusal{std::get<RefusalMessage>(action.message)});
+    other.receive(PeerRefusal{std::get<RefusalMessage>(action.message)});
   }
 }
 
 void ModelReplica::on(const ProposeCheckpoint& action) {
   const std::uint64_t at =
       world_.log().propose(id_, {LogEntry::Kind::kCheckpoint, {}, value(action.taker)});
-  world_.tell("replica %u asks replica %u for a checkpoint at entry %llu", id_, value(action.taker),
-              static_cast<unsigned long long>(at));
+  world_.trace_line("replica %u asks replica %u for a checkpoint at entry %llu", id_,
+                    value(action.taker), static_cast<unsigned long long>(at));
   feed(at != 0 ? Proposed{Index{at}, ""} : Proposed{Index{}, "busy"});
 }
 
 void ModelReplica::on(const Restart& action) {
   if (!spares()) world_.violate("SPARE: a restart takes the majority away");
-  world_.tell("replica %u: %s", id_, action.why.c_str());
+  world_.trace_line("replica %u: %s", id_, action.why.c_str());
   end(node::ExitStatus::kTooFarBehind);
 }
 
@@ -133,8 +133,8 @@ void ModelReplica::on(const FetchCheckpoint& action) {
   if (world_.hosts().several()) begin_fetch(value(action.behind));
 }
 
-void ModelReplica::on(const Say& action) {
-  world_.tell("replica %u: %s", id_, action.text.c_str());
+void ModelReplica::on(const LogMessage& action) {
+  world_.trace_line("replica %u: %s", id_, action.text.c_str());
 }
 
 void ModelReplica::on(const KeepLog& action) {
@@ -157,9 +157,9 @@ void ModelReplica::on(const ReportCaughtUp&) {
 }
 
 void ModelReplica::on(const ReportRefusal& action) {
-  world_.tell("replica %u: %s", id_,
-              action.reason.empty() ? "CRIU dumps the server" : action.reason.c_str());
-  world_.refusal_said(id_, action.reason);
+  world_.trace_line("replica %u: %s", id_,
+                    action.reason.empty() ? "CRIU dumps the server" : action.reason.c_str());
+  world_.refusal_reported(id_, action.reason);
 }
 
 // According to its last information the group serves without this replica if it did with it; if no
@@ -231,10 +231,10 @@ void ModelReplica::on(const Look& action) {
 }
 
 void ModelReplica::on(const Slide&) {
-  if (given_ >= entries_) return feed(Slid{});
+  if (delivered_ >= entries_) return feed(Slid{});
   give();
   held_ = true;
-  feed(Slid{Index{given_}});
+  feed(Slid{Index{delivered_}});
 }
 
 void ModelReplica::on(const Dump&) {

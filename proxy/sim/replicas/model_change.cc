@@ -9,7 +9,7 @@
 namespace crane::replica::sim {
 namespace {
 
-constexpr std::int64_t kGoneNs = 20 * kMs;
+constexpr std::int64_t kEndNs = 20 * kMs;
 constexpr std::uint32_t kPatienceS = 1;
 
 change::Options options_for(const Settings& settings) {
@@ -44,8 +44,9 @@ void ModelChange::step(const change::Event& event) {
 }
 
 void ModelChange::ask(std::uint32_t version) {
-  change::Asked asked;
-  asked.wants = version == 0 ? change::Asked::For::kRestart : change::Asked::For::kUpgrade;
+  change::OperatorRequest asked;
+  asked.kind = version == 0 ? change::OperatorRequest::For::kRestart
+                            : change::OperatorRequest::For::kUpgrade;
   asked.patience_s = kPatienceS;
   asked_ = version;
   step(asked);
@@ -70,11 +71,11 @@ void ModelChange::admitted(std::uint64_t from, std::uint64_t upto) {
   }
 }
 
-void ModelChange::server_came() {
+void ModelChange::server_started() {
   if (!undecided() || !listens(version_)) return;
   OutputHeader header{};
   header.type = OutputType::kListen;
-  if (machine_.keeps_back(header)) step(change::PutOut{header});
+  if (machine_.holds_back(header)) step(change::PutOut{header});
 }
 
 void ModelChange::packed(std::uint64_t at, const char* why_not) {
@@ -82,9 +83,9 @@ void ModelChange::packed(std::uint64_t at, const char* why_not) {
 }
 
 void ModelChange::tick() {
-  if (gone_ns_ != 0 && world_.now_ns() >= gone_ns_) {
-    gone_ns_ = 0;
-    step(change::Gone{});
+  if (ended_ns_ != 0 && world_.now_ns() >= ended_ns_) {
+    ended_ns_ = 0;
+    step(change::EndedInKernel{});
   }
   if (!ended_) step(replica_.change_tick());
 }
@@ -101,7 +102,7 @@ void ModelChange::on(const change::LookWhetherOver&) { step(change::Looked{true}
 void ModelChange::on(const change::NoteServer&) {
   hash_ = replica_.hash();
   replica_.end_server();
-  gone_ns_ = world_.now_ns() + kGoneNs;
+  ended_ns_ = world_.now_ns() + kEndNs;
 }
 
 void ModelChange::on(const change::BeginServer& action) {
@@ -117,15 +118,15 @@ void ModelChange::on(const change::BeginServer& action) {
 void ModelChange::on(const change::Publish& action) { replica_.publish_files(value(action.at)); }
 
 void ModelChange::on(const change::Published& action) {
-  replica_.hear(Packed{action.at, value(action.at) * kEntryBytes, false, 0, ""});
+  replica_.receive(Packed{action.at, value(action.at) * kEntryBytes, false, 0, ""});
 }
 
 void ModelChange::on(const change::NotPublished& action) {
-  replica_.hear(NotAdmitted{action.at, action.why});
+  replica_.receive(NotAdmitted{action.at, action.why});
 }
 
-void ModelChange::on(const change::Say& action) {
-  world_.tell("replica %u: %s", id_, action.text.c_str());
+void ModelChange::on(const change::LogMessage& action) {
+  world_.trace_line("replica %u: %s", id_, action.text.c_str());
 }
 
 }  // namespace crane::replica::sim

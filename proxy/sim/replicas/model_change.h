@@ -32,7 +32,7 @@ class ModelChange {
   void committed(std::uint64_t at, std::uint32_t number);
   // The server has admitted the entries after `from` up to `upto`.
   void admitted(std::uint64_t from, std::uint64_t upto);
-  void server_came();
+  void server_started();
   void packed(std::uint64_t at, const char* why_not);
   void tick();
 
@@ -41,7 +41,7 @@ class ModelChange {
   bool holds_log() const { return machine_.holds_log(); }
   bool under_way() const { return machine_.under_way(); }
   bool busy() const { return machine_.busy(); }
-  bool lets_clients_in() const { return !undecided() && listens(version_); }
+  bool admits_clients() const { return !undecided() && listens(version_); }
   std::uint32_t version() const { return version_; }
   // The state that was noted where the server ended.
   std::uint64_t noted() const { return hash_; }
@@ -58,7 +58,7 @@ class ModelChange {
   void on(const change::Publish& action);
   void on(const change::Published& action);
   void on(const change::NotPublished& action);
-  void on(const change::Say& action);
+  void on(const change::LogMessage& action);
 
   ReplicaWorld& world_;
   ModelReplica& replica_;
@@ -67,7 +67,7 @@ class ModelChange {
   std::uint32_t version_ = 0, asked_ = 0;
   std::uint64_t hash_ = 0;
   bool ended_ = false;
-  std::int64_t gone_ns_ = 0;  // when the kernel has ended it; 0: it is not ending
+  std::int64_t ended_ns_ = 0;  // when the kernel has ended it; 0: it is not ending
 };
 
 }  // namespace crane::replica::sim

@@ -43,10 +43,10 @@ void ModelClients::step() {
   for (std::size_t i = 0; i < clients_.size(); ++i) {
     proxy::sim::SimClient& client = clients_[i];
     if (world_.now_ns() < begins_ns_[i] || client.done()) continue;
-    const std::uint64_t heard = client.heard();
-    judge(client.step(kernel_, random_), client);
-    heard_ += client.heard() - heard;
-    if (client.done()) world_.tell("%s is done", client.text().c_str());
+    const std::uint64_t received = client.received();
+    check_step(client.step(kernel_, random_), client);
+    received_ += client.received() - received;
+    if (client.done()) world_.trace_line("%s is done", client.text().c_str());
   }
   compare();
 }
@@ -60,7 +60,7 @@ void ModelClients::compare() {
 
 // If each replica has its own host, a client receives the end or a reset with its leader (DESIGN
 // C8), and no wrong byte.
-void ModelClients::judge(const std::string& complaint, proxy::sim::SimClient& client) {
+void ModelClients::check_step(const std::string& complaint, proxy::sim::SimClient& client) {
   const bool ends = complaint.starts_with("FIN") || complaint.starts_with("RESET");
   if (ends && world_.settings().hosts) return client.lose();
   world_.complain(complaint);
@@ -86,7 +86,7 @@ void ModelClients::ended(std::uint64_t conn) {
   const proxy::sim::Ledger::Line* line = ledger_.of_connection(conn);
   if (line == nullptr) return;
   proxy::sim::SimClient& client = clients_[line->client - 1];
-  if (!client.lost()) world_.tell("%s loses its server", client.text().c_str());
+  if (!client.lost()) world_.trace_line("%s loses its server", client.text().c_str());
   client.lose();
 }
 

@@ -37,7 +37,7 @@ class ModelClients {
   void ended(std::uint64_t conn);
   // "": all have reached their end, and the log contains what they sent; otherwise what is missing.
   std::string missing() const { return ledger_.at_end(); }
-  std::uint64_t heard() const { return heard_; }
+  std::uint64_t received() const { return received_; }
   std::uint64_t lost() const;
 
   // --- for replicas
@@ -50,7 +50,7 @@ class ModelClients {
  private:
   void compare();
   void was_reset(proxy::sim::Process by, const proxy::sim::SimSocket& socket);
-  void judge(const std::string& complaint, proxy::sim::SimClient& client);
+  void check_step(const std::string& complaint, proxy::sim::SimClient& client);
 
   ReplicaWorld& world_;
   consensus::sim::Random random_;
@@ -63,7 +63,7 @@ class ModelClients {
   std::vector<std::int64_t> begins_ns_;
   proxy::sim::Ledger ledger_{clients_};
   std::uint64_t compared_ = 0;  // number of compared log entries
-  std::uint64_t heard_ = 0;     // number of received bytes
+  std::uint64_t received_ = 0;  // number of received bytes
 };
 
 }  // namespace crane::replica::sim

@@ -41,10 +41,10 @@ std::vector<StoredCheckpoint*> ModelHosts::to_try(unsigned id) {
 }
 
 std::optional<StoredCheckpoint> ModelHosts::fetch(
-    unsigned to, std::uint64_t behind, const std::function<bool(unsigned)>& gives) const {
+    unsigned to, std::uint64_t behind, const std::function<bool(unsigned)>& has_files) const {
   std::optional<StoredCheckpoint> newest;
   for (unsigned from = 0; several_ && from < directories_.size(); ++from) {
-    if (from == to || lost(from) || !gives(from)) continue;
+    if (from == to || lost(from) || !has_files(from)) continue;
     for (const StoredCheckpoint& c : directories_[from]) {
       if (c.damaged || c.distrusted() || c.at <= behind) continue;
       if (!newest || c.at > newest->at) newest = c;

@@ -54,16 +54,16 @@ class ModelHosts {
   void differed(unsigned id, std::uint64_t began, std::uint64_t at, std::uint64_t verified);
   // In the order of START-3 for a replica that begins: newest first, distrusted ones last.
   std::vector<StoredCheckpoint*> to_try(unsigned id);
-  // Returns the newest checkpoint after entry `behind` that another host provides.  `gives` returns
-  // whether a host is present.
+  // Returns the newest checkpoint after entry `behind` that another host provides.  `has_files`
+  // returns whether a host is present.
   std::optional<StoredCheckpoint> fetch(unsigned to, std::uint64_t behind,
-                                        const std::function<bool(unsigned)>& gives) const;
+                                        const std::function<bool(unsigned)>& has_files) const;
 
   // --- a host is lost, and returns
   void lose(unsigned id, std::int64_t until_ns) { back_ns_[id] = until_ns; }
   bool lost(unsigned id) const { return back_ns_[id] != 0; }
   // True once, when the host has returned.
-  bool comes_back(unsigned id, std::int64_t now_ns) {
+  bool returns(unsigned id, std::int64_t now_ns) {
     if (back_ns_[id] == 0 || now_ns < back_ns_[id]) return false;
     back_ns_[id] = 0;
     return true;

@@ -95,7 +95,7 @@ void ModelProxy::put_out(std::uint64_t index, const OutputHeader& header,
 
 void ModelProxy::follow() {
   if (leading()) shell_.clients().follow();
-  shell_.let_go_if_released();
+  shell_.close_if_released();
   shell_.clients().prune();
   run();
 }
@@ -106,17 +106,17 @@ void ModelProxy::lead() {
   if (ended_) return;
   const std::uint64_t adopted = shell_.clients().counters().last_adopted;
   world_.adopted(adopted);
-  world_.tell("replica %u takes clients: %llu go on", process_.first,
-              static_cast<unsigned long long>(adopted));
+  world_.trace_line("replica %u takes clients: %llu go on", process_.first,
+                    static_cast<unsigned long long>(adopted));
   for (const auto& [conn, open] : server_.connections()) {
     shell_.clients().reset_unless_known(ConnId{conn});
   }
 }
 
-void ModelProxy::serve(bool lets_in) {
+void ModelProxy::serve(bool admits) {
   run();  // actions that the server's output caused
   if (!ended_ && !leading()) lead();
-  while (!ended_ && lets_in && shell_.accept().done) run();
+  while (!ended_ && admits && shell_.accept().done) run();
   for (const int fd : shell_.watched()) {
     if (!ended_ && shell_.ring(fd).done) run();
   }

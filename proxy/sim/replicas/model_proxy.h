@@ -34,9 +34,9 @@ class ModelProxy {
 
   // One moment of a replica that does not serve, or was deposed.
   void follow();
-  // One moment of a leader whose server has run its START; if `lets_in`, new clients may
+  // One moment of a leader whose server has run its START; if `admits`, new clients may
   // connect.
-  void serve(bool lets_in);
+  void serve(bool admits);
   bool leading() const { return shell_.clients().leading(); }
   bool lacks(const proxy::sim::SimSocket& socket, std::uint64_t closed_at) const {
     return shell_.lacks(socket, closed_at);

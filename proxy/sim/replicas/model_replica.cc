@@ -124,7 +124,7 @@ bool ModelReplica::open_log(std::uint64_t behind, const BeginRules& rules) {
   was_here_ = true;
   server_ran_ = false;
   begins_ = behind;
-  entries_ = for_server_ = given_ = gap ? log.acceptor(id_).last : behind;
+  entries_ = for_server_ = delivered_ = gap ? log.acceptor(id_).last : behind;
   limit_ = passed_ = behind;
   held_ = false;
   start_ = 0;
@@ -136,13 +136,13 @@ bool ModelReplica::open_log(std::uint64_t behind, const BeginRules& rules) {
   began_ns_ = world_.now_ns();
   committed_at_start_ = log.last_for_servers();
   if (gap) world_.began_without_server();
-  world_.tell("replica %u begins %s %llu, its log is %llu..%llu", id_,
-              gap              ? "without a server; the log lacks the entries after"
-              : began_at_ != 0 ? "at checkpoint"
-                               : "after entry",
-              static_cast<unsigned long long>(behind),
-              static_cast<unsigned long long>(log.acceptor(id_).first),
-              static_cast<unsigned long long>(log.acceptor(id_).last));
+  world_.trace_line("replica %u begins %s %llu, its log is %llu..%llu", id_,
+                    gap              ? "without a server; the log lacks the entries after"
+                    : began_at_ != 0 ? "at checkpoint"
+                                     : "after entry",
+                    static_cast<unsigned long long>(behind),
+                    static_cast<unsigned long long>(log.acceptor(id_).first),
+                    static_cast<unsigned long long>(log.acceptor(id_).last));
   Opened event;
   event.acceptor_only = gap;
   event.last = Index{log.acceptor(id_).last};
@@ -188,7 +188,7 @@ void ModelReplica::leaves() {
 // A node on its own host begins again unasked if a checkpoint helps (proxy/node/main.cc).
 void ModelReplica::end(node::ExitStatus how) {
   if (life_ == Life::kDown) return;
-  world_.tell("replica %u: its node ends (%s)", id_, text_of(how));
+  world_.trace_line("replica %u: its node ends (%s)", id_, text_of(how));
   const bool looks =
       life_ != Life::kFetches && world_.hosts().several() &&
       (how == node::ExitStatus::kTooFarBehind || how == node::ExitStatus::kNoCheckpoint);
@@ -306,28 +306,28 @@ void ModelReplica::take_entries() {
       limit_ = std::max<std::uint64_t>(limit_, entry.number);
     }
   }
-  while (up() && !held_ && !change_->holds_log() && given_ < entries_) give();
-  server_.came_for_it(for_server_);
+  while (up() && !held_ && !change_->holds_log() && delivered_ < entries_) give();
+  server_.arrived_for_it(for_server_);
   const bool may_start = log.leader() == id_ && start_ == 0 && up();
   if (may_start) start_ = log.propose(id_, {LogEntry::Kind::kStart, {}, 0});
 }
 
 // Passes the next entry to the server.
 void ModelReplica::give() {
-  const LogEntry& entry = world_.log().entry(++given_);
+  const LogEntry& entry = world_.log().entry(++delivered_);
   if (entry.kind == LogEntry::Kind::kRestart && has_server()) {
-    change_->committed(given_, entry.number);
+    change_->committed(delivered_, entry.number);
   }
   if (entry.kind != LogEntry::Kind::kCheckpoint) return;
-  feed(CheckpointCommitted{Index{given_}, id_of(entry.number)});
+  feed(CheckpointCommitted{Index{delivered_}, id_of(entry.number)});
 }
 
 void ModelReplica::run_server() {
-  if (server_.came()) {
+  if (server_.take_arrivals()) {
     server_ran_ = true;
     world_.server_runs(id_);
     feed(ServerRuns{began_at_ != 0 ? kRestoreNs : 0});
-    if (up()) change_->server_came();
+    if (up()) change_->server_started();
   }
   if (up() && has_server() && change_->under_way() && !machine_->idle()) feed(ServerEnds{});
   if (up() && has_server()) change_->tick();
@@ -335,7 +335,7 @@ void ModelReplica::run_server() {
   const std::uint64_t before = server_.applied();
   const unsigned lives = lives_;
   const bool free = !world_.settings().limited || (world_.log().leader() == id_ && start_ != 0);
-  server_.run(given_, free ? std::numeric_limits<std::uint64_t>::max() : limit_);
+  server_.run(delivered_, free ? std::numeric_limits<std::uint64_t>::max() : limit_);
   for (std::uint64_t at = before + 1; proxy_ && at <= applied(); ++at) proxy_->ran(at);
   change_->admitted(before, applied());
   if (lives_ != lives) return;
@@ -360,7 +360,7 @@ void ModelReplica::finish_work() {
   const Work::Kind kind = std::exchange(work_, {}).kind;
   if (kind == Work::Kind::kPrepare) {
     held_ = true;
-    return feed(Prepared{Index{given_}});
+    return feed(Prepared{Index{delivered_}});
   }
   if (kind == Work::Kind::kDump) {
     packed_at_ = value(machine_->checkpoint().under_way);
@@ -434,14 +434,14 @@ void ModelReplica::hand_over_if_behind() {
     if (LeadWatch::may_take_lead(m, id_of(id_))) voters.push_back(m.id);
   }
   const LeadWatch::Next actions = lead_watch_.step(seen, voters, world_.now_ns());
-  if (actions.asks) ask_standing(voters);
+  if (actions.asks) request_places(voters);
   if (actions.successor && log.transfer(value(*actions.successor))) {
-    world_.tell("replica %u hands leadership to replica %u", id_, value(*actions.successor));
+    world_.trace_line("replica %u hands leadership to replica %u", id_, value(*actions.successor));
     lead_watch_.handed_over(world_.now_ns());
   }
 }
 
-void ModelReplica::ask_standing(std::span<const ReplicaId> voters) {
+void ModelReplica::request_places(std::span<const ReplicaId> voters) {
   for (const ReplicaId to : voters) {
     const ModelReplica& other = world_.replica(value(to));
     if (!other.up() || !other.has_server()) continue;
@@ -450,13 +450,13 @@ void ModelReplica::ask_standing(std::span<const ReplicaId> voters) {
     answer.applied = other.applied();
     answer.clock = other.ran();
     answer.waits = other.waits_at_limit() ? 1 : 0;
-    lead_watch_.heard(to, answer, world_.now_ns());
+    lead_watch_.on_report(to, answer, world_.now_ns());
   }
 }
 
 bool ModelReplica::serves() const {
   return world_.log().leader() == id_ && up() && server_.runs() && start_ != 0 &&
-         applied() >= start_ && change_->lets_clients_in();
+         applied() >= start_ && change_->admits_clients();
 }
 
 // A leader serves from its next moment on; one that was deposed follows.
@@ -475,18 +475,18 @@ bool ModelReplica::whole() const {
 }
 
 control::Readiness ModelReplica::readiness() const {
-  const bool says_ready = world_.settings().mutant == Mutant::kSayReady;
+  const bool reports_ready = world_.settings().mutant == Mutant::kReportReady;
   control::Readiness r;
   r.runs = server_.runs();
   r.acceptor_only = machine_->acceptor_only();
-  r.starts = !r.acceptor_only && !r.runs && !says_ready;
-  r.takes_clients = serves() || (says_ready && world_.log().leader() == id_);
-  r.recovers = !says_ready && (machine_->meter().recovering() || machine_->catches_up());
+  r.starts = !r.acceptor_only && !r.runs && !reports_ready;
+  r.takes_clients = serves() || (reports_ready && world_.log().leader() == id_);
+  r.recovers = !reports_ready && (machine_->meter().recovering() || machine_->catches_up());
   r.needs_checkpoint = world_.log().acceptor(id_).lacks;
   r.paced = full_ns_ != 0 && world_.now_ns() - full_ns_ > control::kNearMs * kMs;
   r.held = world_.log().leader() != id_ && waits_at_limit();
   r.no_room = world_.no_room();
-  r.lag_ms = says_ready ? 0 : behind_ns() / kMs;
+  r.lag_ms = reports_ready ? 0 : behind_ns() / kMs;
   return r;
 }
 

@@ -103,7 +103,7 @@ class ModelReplica {
   const std::string& refusal() const { return machine_->refusal(); }
   // Its host has files of the group: the replica existed before.
   bool was_here() const { return was_here_; }
-  void hear(const Event& event) {
+  void receive(const Event& event) {
     if (up()) feed(event);
   }
   std::string describe() const;
@@ -143,7 +143,7 @@ class ModelReplica {
   void step_clients();
   void report_lag();
   void hand_over_if_behind();
-  void ask_standing(std::span<const ReplicaId> voters);
+  void request_places(std::span<const ReplicaId> voters);
   bool spares() const;
   void look_at_members();
   Facts facts();
@@ -151,8 +151,8 @@ class ModelReplica {
 
   template <typename Other>
   void on(const Other&) {}
-  void on(const Say& action);
-  void on(const Tell& action);
+  void on(const LogMessage& action);
+  void on(const SendNote& action);
   void on(const ProposeCheckpoint& action);
   void on(const Restart& action);
   void on(const FindCheckpoints& action);
@@ -194,7 +194,7 @@ class ModelReplica {
   std::optional<Index> gone_;     // NoteLogGone of the previous process
   std::uint64_t entries_ = 0;     // entries that arrived
   std::uint64_t for_server_ = 0;  // the last of them that is for a server
-  std::uint64_t given_ = 0;       // the last of them that the server received
+  std::uint64_t delivered_ = 0;   // the last of them that the server received
   std::uint64_t limit_ = 0;       // the last entry that a follower's server may run (stall rule)
   std::uint64_t passed_ = 0;      // as the leader: the last entry in a PASSED
   std::int64_t pass_ns_ = 0;      // when it proposes the next PASSED

@@ -14,9 +14,9 @@ constexpr unsigned kStarvedMoments = 5;
 void ModelServer::start(std::uint64_t behind, std::uint64_t hash, std::int64_t at_ns) {
   state_ = State::kStarts;
   runs_ns_ = at_ns;
-  applied_ = ran_ = came_upto_ = behind;
+  applied_ = ran_ = arrived_upto_ = behind;
   hash_ = hash;
-  came_.clear();
+  arrivals_.clear();
   waits_ = crashed_ = false;
 }
 
@@ -28,7 +28,7 @@ void ModelServer::start_again(std::uint64_t hash, std::int64_t at_ns) {
 
 bool ModelServer::computes() const { return world_.now_ns() < runs_ns_; }
 
-bool ModelServer::came() {
+bool ModelServer::take_arrivals() {
   if (state_ != State::kStarts || world_.now_ns() < runs_ns_) return false;
   state_ = State::kRuns;
   return true;
@@ -39,16 +39,16 @@ unsigned ModelServer::entries_now() {
   return ++moments_ % kStarvedMoments == 0 ? 1 : 0;
 }
 
-void ModelServer::came_for_it(std::uint64_t upto) {
-  if (upto <= came_upto_) return;
-  came_.push_back({upto, world_.now_ns()});
-  came_upto_ = upto;
+void ModelServer::arrived_for_it(std::uint64_t upto) {
+  if (upto <= arrived_upto_) return;
+  arrivals_.push_back({upto, world_.now_ns()});
+  arrived_upto_ = upto;
 }
 
-void ModelServer::run(std::uint64_t given, std::uint64_t limit) {
+void ModelServer::run(std::uint64_t delivered, std::uint64_t limit) {
   if (world_.server_stopped(id_) || computes()) return;
   waits_ = false;
-  for (unsigned left = entries_now(); applied_ < given;) {
+  for (unsigned left = entries_now(); applied_ < delivered;) {
     const bool passed = world_.log().entry(applied_ + 1).kind == LogEntry::Kind::kPassed;
     waits_ = !passed && applied_ >= limit;
     if (!passed && (waits_ || left == 0)) break;
@@ -65,11 +65,11 @@ void ModelServer::run(std::uint64_t given, std::uint64_t limit) {
     runs_ns_ = world_.now_ns() + s.compute_ns;
     break;
   }
-  while (!came_.empty() && came_.front().upto <= applied_) came_.pop_front();
+  while (!arrivals_.empty() && arrivals_.front().upto <= applied_) arrivals_.pop_front();
 }
 
 std::int64_t ModelServer::behind_ns() const {
-  return came_.empty() ? 0 : world_.now_ns() - came_.front().at_ns;
+  return arrivals_.empty() ? 0 : world_.now_ns() - arrivals_.front().at_ns;
 }
 
 }  // namespace crane::replica::sim

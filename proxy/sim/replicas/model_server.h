@@ -21,9 +21,9 @@ class ModelServer {
   void start(std::uint64_t behind, std::uint64_t hash, std::int64_t at_ns);
   // Another one replaces it; the entries that arrived for it stay.
   void start_again(std::uint64_t hash, std::int64_t at_ns);
-  void end() { state_ = State::kGone; }
+  void end() { state_ = State::kEnded; }
   // True once, when it begins to run.
-  bool came();
+  bool take_arrivals();
   bool runs() const { return state_ == State::kRuns; }
   // An entry has crashed it.
   bool crashed() const { return crashed_; }
@@ -31,9 +31,9 @@ class ModelServer {
   bool computes() const;
 
   // Entries up to `upto` arrived for it; some may be held.
-  void came_for_it(std::uint64_t upto);
-  // Runs the entries up to `given`, but stops at `limit`.
-  void run(std::uint64_t given, std::uint64_t limit);
+  void arrived_for_it(std::uint64_t upto);
+  // Runs the entries up to `delivered`, but stops at `limit`.
+  void run(std::uint64_t delivered, std::uint64_t limit);
   // It has run something else than the others.
   void differ() { hash_ ^= 1; }
 
@@ -47,8 +47,8 @@ class ModelServer {
   bool waits_at_limit() const { return waits_; }
 
  private:
-  enum class State : std::uint8_t { kGone, kStarts, kRuns };
-  struct Came {
+  enum class State : std::uint8_t { kEnded, kStarts, kRuns };
+  struct Arrival {
     std::uint64_t upto = 0;
     std::int64_t at_ns = 0;
   };
@@ -56,11 +56,11 @@ class ModelServer {
 
   const ReplicaWorld& world_;
   const unsigned id_;
-  State state_ = State::kGone;
+  State state_ = State::kEnded;
   std::int64_t runs_ns_ = 0;  // the time from which it runs
   std::uint64_t applied_ = 0, ran_ = 0, hash_ = 0;
-  std::deque<Came> came_;  // entries that it has not run
-  std::uint64_t came_upto_ = 0;
+  std::deque<Arrival> arrivals_;  // entries that it has not run
+  std::uint64_t arrived_upto_ = 0;
   bool waits_ = false;
   bool crashed_ = false;
   unsigned moments_ = 0;

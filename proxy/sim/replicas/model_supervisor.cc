@@ -39,7 +39,7 @@ ModelSupervisor::ModelSupervisor(ReplicaWorld& world, std::optional<unsigned> ho
 
 void ModelSupervisor::begin() {
   if (std::exchange(lost_, false)) machine_.emplace(settings_for(world_, host_));
-  hear(supervise::Start{});
+  receive(supervise::Start{});
 }
 
 bool ModelSupervisor::stopped() const { return world_.now_ns() < stopped_until_ns_; }
@@ -53,22 +53,23 @@ void ModelSupervisor::lose_host() {
 void ModelSupervisor::node_ended(unsigned id, node::ExitStatus how) {
   const int replica = static_cast<int>(id), code = node::code(how);
   if (how == node::ExitStatus::kServerDied) {
-    return hear(supervise::NodeEnded{.replica = replica, .wait = SIGKILL});
+    return receive(supervise::NodeEnded{.replica = replica, .wait = SIGKILL});
   }
-  hear(supervise::Fatal{replica, code, "it says why"});
-  hear(supervise::NodeEnded{.replica = replica, .wait = code << 8});
+  receive(supervise::Fatal{replica, code, "it says why"});
+  receive(supervise::NodeEnded{.replica = replica, .wait = code << 8});
 }
 
 void ModelSupervisor::server_runs(unsigned id) {
   using supervise::Report;
-  hear(supervise::Reported{static_cast<int>(id), host_ ? Report::kServes : Report::kReady});
+  receive(supervise::Reported{static_cast<int>(id), host_ ? Report::kServes : Report::kReady});
 }
 
 // An agent notices the end of its node, which ends with its server's status.
 void ModelSupervisor::server_exited(unsigned id) {
   const int replica = static_cast<int>(id);
-  if (!host_) return hear(supervise::ServerExit{replica, kCrash, supervise::ExitReason::kSignal});
-  hear(supervise::NodeEnded{.replica = replica, .wait = kCrash << 8});
+  if (!host_)
+    return receive(supervise::ServerExit{replica, kCrash, supervise::ExitReason::kSignal});
+  receive(supervise::NodeEnded{.replica = replica, .wait = kCrash << 8});
 }
 
 void ModelSupervisor::step() {
@@ -81,12 +82,12 @@ void ModelSupervisor::step() {
   const ModelLog& log = world_.log();
   if (log.leader() != kNone && log.view() != view_) {
     view_ = log.view();
-    hear(supervise::Role{static_cast<int>(log.leader()), true, value(view_) / 256});
+    receive(supervise::Role{static_cast<int>(log.leader()), true, value(view_) / 256});
   }
-  hear(supervise::Tick{});
+  receive(supervise::Tick{});
 }
 
-void ModelSupervisor::hear(supervise::Event event) {
+void ModelSupervisor::receive(supervise::Event event) {
   if (lost_) return;
   events_.push_back(std::move(event));
   run();
@@ -109,7 +110,7 @@ void ModelSupervisor::run() {
 void ModelSupervisor::carry_out(const supervise::StartNode& action) {
   using From = supervise::Plan::From;
   const auto id = static_cast<unsigned>(action.replica);
-  hear(supervise::Started{action.replica});
+  receive(supervise::Started{action.replica});
   BeginRules rules;
   rules.restores = rules.may_begin =
       action.plan.from == From::kCheckpoint || action.plan.from == From::kLog;
@@ -118,17 +119,17 @@ void ModelSupervisor::carry_out(const supervise::StartNode& action) {
 }
 
 void ModelSupervisor::carry_out(const supervise::AskCheckpoint& action) {
-  world_.replica(static_cast<unsigned>(action.leader)).hear(CheckpointSuggested{});
+  world_.replica(static_cast<unsigned>(action.leader)).receive(CheckpointSuggested{});
 }
 
 void ModelSupervisor::carry_out(const supervise::LookForCheckpoint& action) {
   const auto id = static_cast<unsigned>(action.replica);
-  hear(supervise::CheckpointLookup{action.replica, !world_.hosts().seen_by(id).empty()});
+  receive(supervise::CheckpointLookup{action.replica, !world_.hosts().seen_by(id).empty()});
 }
 
-void ModelSupervisor::carry_out(const supervise::Say& action) {
-  if (host_) return world_.tell("agent %u: %s", *host_, action.text.c_str());
-  world_.tell("crane-run: %s", action.text.c_str());
+void ModelSupervisor::carry_out(const supervise::PrintMessage& action) {
+  if (host_) return world_.trace_line("agent %u: %s", *host_, action.text.c_str());
+  world_.trace_line("crane-run: %s", action.text.c_str());
 }
 
 void ModelSupervisor::carry_out(const supervise::Stopping&) {
@@ -142,7 +143,7 @@ void ModelSupervisor::carry_out(const supervise::EndNode& action) {
 // The group's memory on the host ends with the agent.
 void ModelSupervisor::carry_out(const supervise::Leave& action) {
   if (!host_) return;
-  world_.tell("agent %u: its replica is over", *host_);
+  world_.trace_line("agent %u: its replica is over", *host_);
   if (WEXITSTATUS(action.wait) == kCrash) return world_.replica_leaves(*host_);
   world_.log().lose_power(*host_);
   if (!world_.settings().on_disk) world_.hosts().seen_by(*host_).clear();

@@ -30,18 +30,18 @@ class ModelSupervisor {
   void node_ended(unsigned id, node::ExitStatus how);
   void server_runs(unsigned id);
   void server_exited(unsigned id);
-  void refused(const std::string& why) { hear(supervise::Refused{why}); }
+  void refused(const std::string& why) { receive(supervise::Refused{why}); }
   void step();
   // All replicas have run: from now on a lost one is restarted.
   bool serving() const { return machine_->serving(); }
 
  private:
-  void hear(supervise::Event event);
+  void receive(supervise::Event event);
   void run();
   void carry_out(const supervise::StartNode& action);
   void carry_out(const supervise::AskCheckpoint& action);
   void carry_out(const supervise::LookForCheckpoint& action);
-  void carry_out(const supervise::Say& action);
+  void carry_out(const supervise::PrintMessage& action);
   void carry_out(const supervise::Stopping&);
   void carry_out(const supervise::EndNode& action);
   void carry_out(const supervise::Leave& action);

@@ -59,12 +59,12 @@ bool ReplicaWorld::faulty() const {
   for (unsigned id = 0; id < replicas(); ++id) lost = lost || hosts_.lost(id);
   return lost || now_ns_ < settings_.busy_ns || next_fault_ < faults_.size() ||
          !proceeds_.empty() || disk_full() || !supervised() ||
-         now_ns_ < std::max({slow_until_ns_, stood_until_ns_, refuses_until_ns_});
+         now_ns_ < std::max({slow_until_ns_, stopped_until_ns_, refuses_until_ns_});
 }
 
 bool ReplicaWorld::clients_done() const { return !clients_ || clients_->missing().empty(); }
 
-bool ReplicaWorld::all_whole() const {
+bool ReplicaWorld::all_restored() const {
   return std::all_of(replicas_.begin(), replicas_.end(), [](const auto& r) { return r->whole(); });
 }
 
@@ -156,7 +156,7 @@ control::Verdict ReplicaWorld::status() const {
                 : r.life() == Life::kStopped ? control::ReplicaView::Contact::kSilent
                                              : control::ReplicaView::Contact::kGone;
     seen.connected = a.connected();
-    seen.gets_log = a.streaming;
+    seen.receives_log = a.streaming;
     if (r.up()) seen.readiness = r.readiness();
     group.replicas.push_back(seen);
   }
@@ -179,8 +179,8 @@ void ReplicaWorld::check_status() {
   const bool waits = now_ns_ < settings_.busy_ns && serving() &&
                      (leader == kNone || !server_stopped(leader) || another_is_near());
   if (!waits || now_ns_ - answered_ns_ < control::kNearMs * kMs || !status().serving) {
-    said_ns_ = now_ns_;
-  } else if (now_ns_ - said_ns_ > kHonestNs) {
+    honest_ns_ = now_ns_;
+  } else if (now_ns_ - honest_ns_ > kHonestNs) {
     violate("STATUS: serving, and a client waits; " + describe());
   }
 }
@@ -197,8 +197,9 @@ void ReplicaWorld::check_waits() {
   if (lost_ns_ != 0 && now_ns_ - lost_ns_ > kLossNs + 3 * settings_.compute_ns) {
     violate("COSTLESS: a loss that status allowed costs clients too long; " + describe());
   }
-  if (!waits || changes || now_ns_ >= std::max(slow_until_ns_, stood_until_ns_)) stands_ns_ = 0;
-  if (full || stands_ns_ == 0 || now_ns_ - stands_ns_ <= kStalledNs) return;
+  if (!waits || changes || now_ns_ >= std::max(slow_until_ns_, stopped_until_ns_))
+    stalled_since_ns_ = 0;
+  if (full || stalled_since_ns_ == 0 || now_ns_ - stalled_since_ns_ <= kStalledNs) return;
   const std::int64_t late_ns = leader == kNone ? 0 : replicas_[leader]->behind_ns();
   if (late_ns > kStalledNs || now_ns_ - answered_ns_ > kStalledNs) {
     violate("STANDS: a leader's stopped server costs clients too long; " + describe());
@@ -263,7 +264,7 @@ void ReplicaWorld::check_calm() {
     return violate("SERVED: no client is answered; " + describe());
   }
   if (calm < kWholeNs) return;
-  if (!all_whole()) return violate("WHOLE: " + describe());
+  if (!all_restored()) return violate("WHOLE: " + describe());
   if (!clients_done()) violate(clients_->missing() + "; " + describe());
 }
 

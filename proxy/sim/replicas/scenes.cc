@@ -73,7 +73,7 @@ std::vector<Scene> found_scenes() {
        "the leader is lost while both followers run what they missed",
        long_replay(),
        {kill(400, 1), kill(420, 2), kill(500, 0)},
-       Mutant::kSayReady},
+       Mutant::kReportReady},
       {"B-both",
        "both followers at once, with a log that has wrapped",
        small(),

@@ -87,13 +87,13 @@ Result ReplicaWorld::run() {
   for (auto& s : supervisors_) s->begin();
   while (result_.violation.empty() && !result_.given_up && !result_.ended && now_ns_ < kEndNs) {
     step();
-    if (calm_ns_ != 0 && all_whole() && answered_ns_ > calm_ns_ && clients_done()) {
+    if (calm_ns_ != 0 && all_restored() && answered_ns_ > calm_ns_ && clients_done()) {
       result_.whole_ns = now_ns_ - calm_ns_;
       break;
     }
   }
   if (clients_) {
-    result_.heard = clients_->heard();
+    result_.received = clients_->received();
     result_.lost = clients_->lost();
   }
   result_.points = points_;
@@ -111,7 +111,7 @@ void ReplicaWorld::step() {
   }
   std::erase_if(proceeds_, [this](const Proceeds& p) { return p.at_ns <= now_ns_; });
   for (unsigned id = 0; id < replicas(); ++id) {
-    if (hosts_.comes_back(id, now_ns_)) supervisor_of(id).begin();
+    if (hosts_.returns(id, now_ns_)) supervisor_of(id).begin();
   }
   log_.set_full(no_room());
   log_.step(now_ns_);
@@ -153,8 +153,8 @@ void ReplicaWorld::note_cost(const Fault& fault) {
   const bool changes = std::any_of(replicas_.begin(), replicas_.end(),
                                    [](const auto& one) { return one->changes(); });
   const bool calm = !changes && proceeds_.empty() && now_ns_ >= slow_until_ns_ &&
-                    now_ns_ >= stood_until_ns_ && !differed_;
-  lost_ns_ = stands_ns_ = 0;
+                    now_ns_ >= stopped_until_ns_ && !differed_;
+  lost_ns_ = stalled_since_ns_ = 0;
   if (!alone || !calm || !r.up()) return;
   if (!settings_.paced) return;  // the next leader must run what this one did not
   const bool may_lose = status().may_lose.value_or(0) > 0;
@@ -164,7 +164,8 @@ void ReplicaWorld::note_cost(const Fault& fault) {
   // Under the stall rule no other server can show that it would be faster than a slow leader's.
   const bool stands = fault.kind == FaultKind::kStopServer ||
                       (fault.kind == FaultKind::kSlow && !settings_.limited);
-  if (stands && may_lose && log_.leader() == fault.replica && all_whole()) stands_ns_ = now_ns_;
+  if (stands && may_lose && log_.leader() == fault.replica && all_restored())
+    stalled_since_ns_ = now_ns_;
 }
 
 void ReplicaWorld::inject(const Fault& fault) {
@@ -172,8 +173,8 @@ void ReplicaWorld::inject(const Fault& fault) {
   const std::int64_t until_ns = now_ns_ + fault.lasts_ns;
   hindered_ = hindered_ || fault.kind != FaultKind::kNoSupervisor;
   note_cost(fault);
-  refused_alone_ = fault.kind == FaultKind::kRefuses && all_whole();
-  tell("FAULT %s, replica %u", name(fault.kind), fault.replica);
+  refused_alone_ = fault.kind == FaultKind::kRefuses && all_restored();
+  trace_line("FAULT %s, replica %u", name(fault.kind), fault.replica);
   switch (fault.kind) {
     case FaultKind::kKill:
       return r.kill();
@@ -197,8 +198,8 @@ void ReplicaWorld::inject(const Fault& fault) {
       slow_until_ns_ = until_ns;
       return;
     case FaultKind::kStopServer:
-      stood_ = fault.replica;
-      stood_until_ns_ = until_ns;
+      stopped_replica_ = fault.replica;
+      stopped_until_ns_ = until_ns;
       return;
     case FaultKind::kTransfer:
       (void)log_.transfer(fault.replica);
@@ -268,17 +269,17 @@ void ReplicaWorld::server_runs(unsigned id) {
 }
 
 void ReplicaWorld::server_exited(unsigned id) {
-  tell("replica %u: its server crashed", id);
+  trace_line("replica %u: its server crashed", id);
   if (exited_ns_ == 0) exited_ns_ = now_ns_;
-  lost_ns_ = stands_ns_ = 0;
+  lost_ns_ = stalled_since_ns_ = 0;
   if (settings_.mutant == Mutant::kSurviveCrash) return replicas_[id]->kill();
   if (settings_.hosts) replicas_[id]->leaves();
   supervisor_of(id).server_exited(id);
 }
 
 void ReplicaWorld::version_begins(unsigned id, std::uint64_t at, std::uint32_t version) {
-  tell("replica %u: version %u of the server begins after entry %llu", id, version,
-       static_cast<unsigned long long>(at));
+  trace_line("replica %u: version %u of the server begins after entry %llu", id, version,
+             static_cast<unsigned long long>(at));
   const auto [known, first] = versions_.try_emplace(at, version);
   if (known->second != version) violate("VERSION: " + describe());
 }
@@ -297,7 +298,7 @@ void ReplicaWorld::replica_leaves(unsigned id) {
   result_.ended = static_cast<unsigned>(left) * 2 > replicas();
 }
 
-void ReplicaWorld::refusal_said(unsigned id, const std::string& why) {
+void ReplicaWorld::refusal_reported(unsigned id, const std::string& why) {
   supervisor_of(id).refused(why);
 }
 
@@ -309,26 +310,26 @@ BeginRules ReplicaWorld::rules_on_host(unsigned id) const {
 }
 
 std::optional<StoredCheckpoint> ReplicaWorld::fetch_for(unsigned id, std::uint64_t behind) {
-  const auto gives = [this](unsigned from) { return replicas_[from]->up(); };
-  auto found = hosts_.fetch(id, behind, gives);
+  const auto has_files = [this](unsigned from) { return replicas_[from]->up(); };
+  auto found = hosts_.fetch(id, behind, has_files);
   for (unsigned from = 0; !found && from < replicas(); ++from) {
     const Lacked lacked{ReplicaId{static_cast<std::uint8_t>(id)}, Index{behind}};
-    if (from != id) replicas_[from]->hear(lacked);
+    if (from != id) replicas_[from]->receive(lacked);
   }
   return found;
 }
 
 void ReplicaWorld::fetched(unsigned id, StoredCheckpoint one) {
   ++result_.fetched;
-  tell("replica %u has fetched the checkpoint at entry %llu of replica %u", id,
-       static_cast<unsigned long long>(one.at), one.by);
+  trace_line("replica %u has fetched the checkpoint at entry %llu of replica %u", id,
+             static_cast<unsigned long long>(one.at), one.by);
   one.by = id;
   hosts_.publish(one, 0);
 }
 
 void ReplicaWorld::published(const StoredCheckpoint& one, std::uint64_t relied, bool dumped) {
-  tell("replica %u has a checkpoint at entry %llu", one.by,
-       static_cast<unsigned long long>(one.at));
+  trace_line("replica %u has a checkpoint at entry %llu", one.by,
+             static_cast<unsigned long long>(one.at));
   ++result_.checkpoints;
   if (dumped) dumped_ns_ = now_ns_;
   hosts_.publish(one, relied);
@@ -379,10 +380,10 @@ std::uint64_t ReplicaWorld::hash_at(std::uint64_t index) {
 void ReplicaWorld::violate(const std::string& what) {
   if (!result_.violation.empty()) return;
   result_.violation = what;
-  tell("VIOLATION %s", what.c_str());
+  trace_line("VIOLATION %s", what.c_str());
 }
 
-void ReplicaWorld::tell(const char* format, ...) {
+void ReplicaWorld::trace_line(const char* format, ...) {
   if (settings_.trace == nullptr) return;
   std::fprintf(settings_.trace, "%10.3f ms  #%llu  ", static_cast<double>(now_ns_) / 1e6,
                static_cast<unsigned long long>(points_));

@@ -115,7 +115,7 @@ struct Result {
   std::uint64_t diverged = 0, fetched = 0;
   // Clients with connections: bytes that they received, how many were taken over, and how many were
   // reset, as is allowed.
-  std::uint64_t heard = 0, adopted = 0, lost = 0;
+  std::uint64_t received = 0, adopted = 0, lost = 0;
   std::int64_t whole_ns = 0;  // from the last fault until all replicas were ready
 };
 
@@ -140,7 +140,9 @@ class ReplicaWorld {
   // The log is on that disk, too.
   bool no_room() const { return settings_.on_disk && disk_full(); }
   bool slow(unsigned id) const { return id == slow_ && now_ns_ < slow_until_ns_; }
-  bool server_stopped(unsigned id) const { return id == stood_ && now_ns_ < stood_until_ns_; }
+  bool server_stopped(unsigned id) const {
+    return id == stopped_replica_ && now_ns_ < stopped_until_ns_;
+  }
   // The reason; nullptr: CRIU can dump the server.
   const char* refuses_dump() const {
     return now_ns_ < refuses_until_ns_ ? "CRIU refuses it" : nullptr;
@@ -155,7 +157,7 @@ class ReplicaWorld {
   void group_ends(const Outcome& problem, int status);
   void replica_leaves(unsigned id);
   void server_runs(unsigned id);
-  void refusal_said(unsigned id, const std::string& why);
+  void refusal_reported(unsigned id, const std::string& why);
   // How a node on its own host begins (choose_starting_point() in proxy/host).
   BeginRules rules_on_host(unsigned id) const;
   // From another host; nullopt: none has any, and those that are present learned that it is
@@ -182,7 +184,7 @@ class ReplicaWorld {
   // The last time when there was no leader.
   std::int64_t unled_ns() const { return unled_ns_; }
   void violate(const std::string& what);
-  void tell(const char* format, ...) __attribute__((format(printf, 2, 3)));
+  void trace_line(const char* format, ...) __attribute__((format(printf, 2, 3)));
   // A replica reported that its log is no longer kept whole.
   void log_given_up() {
     log_given_up_ = true;
@@ -212,7 +214,7 @@ class ReplicaWorld {
   void check_tier();
   void check_exit();
   bool faulty() const;
-  bool all_whole() const;
+  bool all_restored() const;
   bool clients_done() const;
   bool differs(const ModelReplica& r);
   bool beyond_repair() const;
@@ -241,9 +243,9 @@ class ReplicaWorld {
     unsigned id = 0;
   };
   std::vector<Proceeds> proceeds_;
-  std::int64_t disk_full_until_ns_ = 0, slow_until_ns_ = 0, stood_until_ns_ = 0;
+  std::int64_t disk_full_until_ns_ = 0, slow_until_ns_ = 0, stopped_until_ns_ = 0;
   std::int64_t unsupervised_until_ns_ = 0, refuses_until_ns_ = 0;
-  unsigned slow_ = kNone, stood_ = kNone;
+  unsigned slow_ = kNone, stopped_replica_ = kNone;
   bool refuses_for_good_ = false;
   bool refused_alone_ = false;  // the last fault was a refusal, and all replicas were ready then
   bool log_given_up_ = false;
@@ -252,9 +254,10 @@ class ReplicaWorld {
   std::int64_t next_input_ns_ = 0;
   std::int64_t calm_ns_ = 0;      // since when no fault is left; 0: one is
   std::int64_t answered_ns_ = 0;  // the last answer to a client
-  std::int64_t said_ns_ = 0;      // the last time when status was honest to a waiting client
+  std::int64_t honest_ns_ = 0;    // the last time when status was honest to a waiting client
   std::int64_t lost_ns_ = 0;      // when a replica that could be lost was lost; 0: none
-  std::int64_t stands_ns_ = 0;    // since when a leader's server is stopped or starved; 0: none is
+  std::int64_t stalled_since_ns_ =
+      0;  // since when a leader's server is stopped or starved; 0: none is
   // Per replica: since when its server is near the leader's; 0: it is not.
   std::vector<std::int64_t> near_;
   unsigned calm_restarts_ = 0;  // restarts of replicas since then, unasked

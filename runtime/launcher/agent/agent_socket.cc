@@ -64,7 +64,8 @@ int AgentSocket::pause_ms() const {
 void AgentSocket::answer(const std::function<nlohmann::json(const nlohmann::json&)>& reply) {
   const int asker = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
   if (asker < 0) {
-    if (judge_accept(errno) == AcceptError::kHost) paused_until_ms_ = now_ms() + kAcceptAgainMs;
+    if (classify_accept_error(errno) == AcceptError::kHost)
+      paused_until_ms_ = now_ms() + kAcceptAgainMs;
     return;
   }
   std::string text(kRequestMax + 1, '\0');  // a longer request is refused, not cut

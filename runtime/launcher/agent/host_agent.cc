@@ -130,7 +130,9 @@ class HostAgent {
   void carry_out(const supervise::EndNode& a) {
     if (node_.pid > 0) kill(node_.pid, a.signal);
   }
-  void carry_out(const supervise::Say& a) { wire_.send({{"t", "line"}, {"text", a.text}}); }
+  void carry_out(const supervise::PrintMessage& a) {
+    wire_.send({{"t", "line"}, {"text", a.text}});
+  }
   void carry_out(const supervise::WriteNotice& a) { write_notice(replica_home(), a); }
   void carry_out(const supervise::RemoveNotice&) { remove_notice(replica_home()); }
   void carry_out(const supervise::Answer& a) { answer_ = answer_of(a); }
@@ -172,7 +174,7 @@ class HostAgent {
 void HostAgent::fail(const Error& problem) {
   wire_.send({{"t", "problem"}, {"status", problem.exit_status}, {"text", problem.text}});
   status_ = problem.exit_status;
-  directories_.remove_host(setup::GroupDirectories::Goes::kNothing);
+  directories_.remove_host(setup::GroupDirectories::Removal::kNothing);
   done_ = true;
 }
 
@@ -240,7 +242,7 @@ void HostAgent::carry_out(const supervise::StartNode& a) {
 
 void HostAgent::carry_out(const supervise::GiveUp& a) {
   if (!a.why) return fail(a.why.error());
-  directories_.remove_host(setup::GroupDirectories::Goes::kNothing);
+  directories_.remove_host(setup::GroupDirectories::Removal::kNothing);
   done_ = true;
 }
 
@@ -315,10 +317,10 @@ void HostAgent::carry_out(const supervise::Leave& a) {
                     WEXITSTATUS(status) < 128 && !failed;
   std::error_code ignored;
   fs::remove(drained_mark(), ignored);  // the replica cannot be resumed any more
-  using Goes = setup::GroupDirectories::Goes;
-  directories_.remove_host(file_.durability != "memory" ? Goes::kMemory
-                           : well                       ? Goes::kAll
-                                                        : Goes::kAllButLogs);
+  using Removal = setup::GroupDirectories::Removal;
+  directories_.remove_host(file_.durability != "memory" ? Removal::kMemory
+                           : well                       ? Removal::kAll
+                                                        : Removal::kAllButLogs);
   wire_.send({{"t", "ended"},
               {"wait", status},
               {"server_exit", server_exit},

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 using checkpoint::Checkpoints;
 using checkpoint::Descriptor;
 using checkpoint::file_error;
-using setup::say;
+using setup::print_message;
 using setup::Status;
 using Json = nlohmann::json;
 
@@ -147,8 +147,8 @@ Result<About> read_about(checkpoint::ArchiveReader& reader, const char* head,
                      head + " is not at its beginning); name a file that was");
 }
 
-int say_error(const Error& error) {
-  say(error.message());
+int print_error(const Error& error) {
+  print_message(error.message());
   if (error.exit_status != 0) return error.exit_status;
   switch (error.code) {
     case Code::kFull:
@@ -177,9 +177,9 @@ int check_source(const Request& request, const Source& source, const Json& summa
     return control::text_in(row, "state") == "ok";
   });
   if (!runs) {
-    say("does not run: " + source.group +
-        ": no replica of it answers; start it, or, while it is stopped, copy all of " +
-        request.home_of(source.group) + " (cp -a)");
+    print_message("does not run: " + source.group +
+                  ": no replica of it answers; start it, or, while it is stopped, copy all of " +
+                  request.home_of(source.group) + " (cp -a)");
     return static_cast<int>(Health::kNoLeader);
   }
   if (data == Data::kIfAny || !source.data.empty()) return 0;
@@ -193,7 +193,7 @@ int check_source(const Request& request, const Source& source, const Json& summa
 int begin_source(const Request& request, Source& source, Data needed, Json& summary) {
   if (const int bad = choose_one(request, source.group); bad != 0) return bad;
   auto data = checkpoint::directories_of_base(request.home_of(source.group) + "/base");
-  if (!data && data.error().code != Code::kNotFound) return say_error(data.error());
+  if (!data && data.error().code != Code::kNotFound) return print_error(data.error());
   if (data) source.data = std::move(data).value();
   summary = summary_of(request, source.group);
   return check_source(request, source, summary, needed);
@@ -262,7 +262,7 @@ int newest_source(const Request& request, Source& source, Data needed, const std
   const int bad = take_source(request, source, needed);
   // The refusal may mean that a replica was about to take a checkpoint.
   if (bad == 0 || !one_is_made(home)) return bad;
-  say("a replica of " + source.group + " is taking a checkpoint: waiting for it");
+  print_message("a replica of " + source.group + " is taking a checkpoint: waiting for it");
   return await_newest(home, digest, source) ? 0 : bad;
 }
 
@@ -281,10 +281,12 @@ int take_source(const Request& request, Source& source, Data needed) {
     }
   }
   Taken taken;
-  if (const int bad = take_checkpoint(now, taken, [](const std::string& text) { say(text); });
+  if (const int bad =
+          take_checkpoint(now, taken, [](const std::string& text) { print_message(text); });
       bad != 0) {
     if (bad == kRefused && request.tier != "restart") {
-      say("if CRIU cannot save the server, use --tier restart, which ends the server of every "
+      print_message(
+          "if CRIU cannot save the server, use --tier restart, which ends the server of every "
           "replica in order, keeps its files and starts it again on them; the group must have "
           "--restart-checkpoints");
     }
@@ -298,7 +300,7 @@ int take_source(const Request& request, Source& source, Data needed) {
   source.place = home + "/r" + std::to_string(taken.replica) + "/checkpoints";
   Checkpoints place({source.place, 1, {}});
   auto listed = place.list();
-  if (!listed) return say_error(listed.error());
+  if (!listed) return print_error(listed.error());
   std::reverse(listed.value().begin(), listed.value().end());  // the requested one comes first
   for (auto& one : listed.value()) {
     if (!one.damage.empty() || value(one.manifest.at.index) < taken.index) continue;
@@ -308,8 +310,9 @@ int take_source(const Request& request, Source& source, Data needed) {
     source.listed = std::move(one);
     return 0;
   }
-  say("no checkpoint: " + source.group + ": the one at log index " + std::to_string(taken.index) +
-      " is not in " + source.place + " any more; try again");
+  print_message("no checkpoint: " + source.group + ": the one at log index " +
+                std::to_string(taken.index) + " is not in " + source.place +
+                " any more; try again");
   return kNoSuchCheckpoint;
 }
 
@@ -384,12 +387,12 @@ Outcome NewDirectory::name_it() {
 int check_new_file(const std::string& path) {
   std::error_code ignored;
   if (path == "-" || fs::symlink_status(path, ignored).type() == fs::file_type::not_found) return 0;
-  return say_error(failure(Code::kExists, "create", path + " exists already; name another file"));
+  return print_error(failure(Code::kExists, "create", path + " exists already; name another file"));
 }
 
 int check_new_group(const Request& request, const std::string& name, std::string& home) {
   if (!setup::good_group_name(name)) {
-    say("command line: crane-ctl: " + name + " cannot be the name of a group");
+    print_message("command line: crane-ctl: " + name + " cannot be the name of a group");
     return static_cast<int>(Status::kUsage);
   }
   std::error_code failed;
@@ -398,7 +401,8 @@ int check_new_group(const Request& request, const std::string& name, std::string
   const std::string shared = setup::shared_directory(name);
   for (const std::string& place : {home, shared}) {
     if (fs::symlink_status(place, failed).type() == fs::file_type::not_found) continue;
-    say("there is a group of this name: " + name + ": " + place +
+    print_message(
+        "there is a group of this name: " + name + ": " + place +
         " exists; nothing was changed; choose another name, or end that group and move its "
         "directory away");
     return static_cast<int>(Status::kGroupExists);

@@ -48,7 +48,7 @@ Result<About> read_about(checkpoint::ArchiveReader& reader, const char* head,
                          const std::string& path);
 
 // Prints an error and returns crane-ctl's exit status for it.
-int say_error(const Error& error);
+int print_error(const Error& error);
 
 // A checkpoint that a replica of this machine has taken; it cannot be removed while `held` is open.
 struct Source {

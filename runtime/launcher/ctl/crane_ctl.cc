@@ -18,7 +18,7 @@ namespace {
 using namespace crane::launcher;
 using crane::setup::Command;
 using crane::setup::CommandLine;
-using crane::setup::say;
+using crane::setup::print_message;
 using crane::setup::Word;
 
 // The number of "HUP", "SIGHUP" or "1"; 0 if there is no such signal or no program can handle it.
@@ -35,8 +35,8 @@ int signal_number(const std::string& name) {
 int send_signal(const Request& request) {
   const int signo = signal_number(request.signal);
   if (signo == 0) {
-    say("command line: crane-ctl: " + request.signal +
-        " names no signal that a server can handle; for example HUP");
+    print_message("command line: crane-ctl: " + request.signal +
+                  " names no signal that a server can handle; for example HUP");
     return static_cast<int>(crane::setup::Status::kUsage);
   }
   return ask_leader(request, {{"do", "signal"}, {"signo", signo}});
@@ -45,7 +45,7 @@ int send_signal(const Request& request) {
 int make_secret(const Request& request) {
   const auto problem = crane::setup::make_secret(request.secret);
   if (!problem) {
-    say(problem.error().text);
+    print_message(problem.error().text);
     return problem.error().exit_status;
   }
   print("made " + request.secret + "; copy it to every host of the group, mode 600\n");
@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
       "109 no room; 111 the group exists already; 119 secret."};
   CommandLine line(program);
   const auto report = [](const std::string& mistake) {
-    say("command line: crane-ctl: " + mistake + "; see crane-ctl --help");
+    print_message("command line: crane-ctl: " + mistake + "; see crane-ctl --help");
   };
   argc = cut_command(argc, argv, request.command);
   const int usage = static_cast<int>(crane::setup::Status::kUsage);

@@ -20,7 +20,7 @@
 
 namespace crane::launcher {
 
-using setup::say;
+using setup::print_message;
 using Json = nlohmann::json;
 
 namespace {
@@ -65,7 +65,7 @@ bool starts(const std::string& replica_home, pid_t node) {
 void print(const std::string& text) { (void)!write(STDOUT_FILENO, text.data(), text.size()); }
 
 int refuse(const std::string& group, const std::string& why) {
-  say("refused: " + group + ": " + why);
+  print_message("refused: " + group + ": " + why);
   return kRefused;
 }
 
@@ -79,14 +79,14 @@ int choose_groups(const Request& request, std::vector<std::string>& groups) {
   if (!groups.empty()) return 0;
   const std::string places = places_of(request.dir);
   if (denied) {
-    say("cannot look at groups: " + places +
-        ": not permitted; run it as the user who started the group");
+    print_message("cannot look at groups: " + places +
+                  ": not permitted; run it as the user who started the group");
     return kNotPermitted;
   }
-  say(request.group.empty()
-          ? "no group: nothing runs in " + places + "; name another place with --dir"
-          : "no such group: " + request.group + ": it is not in " + places +
-                "; see crane-ctl list, or name another place with --dir");
+  print_message(request.group.empty()
+                    ? "no group: nothing runs in " + places + "; name another place with --dir"
+                    : "no such group: " + request.group + ": it is not in " + places +
+                          "; see crane-ctl list, or name another place with --dir");
   return kNoSuchGroup;
 }
 
@@ -212,7 +212,7 @@ int choose_one(const Request& request, std::string& group) {
   if (const int bad = choose_groups(request, groups); bad != 0) return bad;
   group = groups[0];
   if (groups.size() == 1) return 0;
-  say("which group: there are several: " + joined(groups) + "; name one");
+  print_message("which group: there are several: " + joined(groups) + "; name one");
   return kNoSuchGroup;
 }
 
@@ -264,7 +264,7 @@ int ask_leader(const Request& request, const Json& what) {
   if (result.status == 0) {
     print(result.message + "\n");
   } else {
-    say(result.message);
+    print_message(result.message);
   }
   return result.status;
 }

@@ -31,7 +31,7 @@ using checkpoint::Extractor;
 using checkpoint::NumberedTrees;
 using checkpoint::TeeSink;
 using checkpoint::TreeSink;
-using setup::say;
+using setup::print_message;
 
 constexpr char kCheckpoint[] = "checkpoint", kLog[] = "log";  // names in the archive
 constexpr char kIn[] = "in";                                  // directory for unpacking
@@ -69,7 +69,7 @@ Result<std::uint64_t> write_backup(const std::string& home, const Contents& cont
 // Reads group.json.  Returns 0, or the exit status after a message.
 int read_group(const std::string& group, const std::string& home, KnownGroup& known) {
   const auto text = checkpoint::read_file(home + "/" + kKnownGroupName, kGroupFileMax);
-  if (!text && text.error().code != Code::kNotFound) return say_error(text.error());
+  if (!text && text.error().code != Code::kNotFound) return print_error(text.error());
   auto parsed = text ? parse_known_group(text.value()) : Result<KnownGroup>(text.error());
   if (!parsed || (parsed.value().durability == "memory" && parsed.value().data.empty())) {
     return refuse(
@@ -97,7 +97,7 @@ int take_contents(const Request& request, const KnownGroup& known, Contents& con
     if (bad != 0) return bad;
     if (!source.read_back) {
       const auto read = Checkpoints({source.place, 1, {}}).verify(source.listed.name);
-      if (!read) return say_error(read.error());
+      if (!read) return print_error(read.error());
     }
     if (!has_log) return 0;
     const int status = contents.log.take(request, source, known.log_id, gone);
@@ -327,32 +327,33 @@ int back_up(const Request& request) {
   if (const int bad = take_contents(request, known, contents); bad != 0) return bad;
   About about = about_contents(contents, known, home);
   ContentDigest content;
-  if (auto sent = send_group(home, contents, content); !sent) return say_error(sent.error());
+  if (auto sent = send_group(home, contents, content); !sent) return print_error(sent.error());
   about.digest = content.finish();
   NewFile file(request.file);
   const auto written = write_backup(home, contents, about, file);
-  if (!written) return say_error(written.error());
-  say("backed up: " + group + " " + place_of(about) + ", by replica " +
-      std::to_string(about.replica) + ", checkpoint verified; " + what_is_missing(about) +
-      file.shown() + " has " + std::to_string(written.value()) +
-      " bytes and contains the group's secret: keep it private");
+  if (!written) return print_error(written.error());
+  print_message("backed up: " + group + " " + place_of(about) + ", by replica " +
+                std::to_string(about.replica) + ", checkpoint verified; " + what_is_missing(about) +
+                file.shown() + " has " + std::to_string(written.value()) +
+                " bytes and contains the group's secret: keep it private");
   return 0;
 }
 
 int restore_backup(const Request& request) {
   auto fd = open_to_read(request.file);
-  if (!fd) return say_error(fd.error());
+  if (!fd) return print_error(fd.error());
   const std::string file = shown_input(request.file);
   ArchiveReader reader(std::move(fd).value(), file);
   auto about = read_about(reader, kBackupHead, file);
-  if (!about) return say_error(about.error());
+  if (!about) return print_error(about.error());
   Restored restored;
   restored.about = std::move(about).value();
   const std::string& group = restored.about.group;
   std::string home;
   if (const int bad = check_new_group(request, group, home); bad != 0) return bad;
   NewDirectory fresh(home);
-  if (auto done = lay_out(request, reader, fresh, restored); !done) return say_error(done.error());
+  if (auto done = lay_out(request, reader, fresh, restored); !done)
+    return print_error(done.error());
   print("restored: " + group + " " + place_of(restored, home) +
         "\ncontinue with the command that started it" +
         (request.dir.empty() ? "" : ", now with --dir " + request.dir) + ": " +
@@ -365,16 +366,16 @@ int restore(Request& r) {
   const bool number = r.file.size() <= 3 && !r.file.empty() &&
                       r.file.find_first_not_of("0123456789") == std::string::npos;
   if (!number && (!r.group.empty() || !r.checkpoint.empty())) {
-    say("command line: crane-ctl: restore " + r.file +
-        " names a file, which contains the group's name; leave out " + r.group);
+    print_message("command line: crane-ctl: restore " + r.file +
+                  " names a file, which contains the group's name; leave out " + r.group);
     return static_cast<int>(crane::setup::Status::kUsage);
   }
   if (!number) return restore_backup(r);
   r.replica = std::stoi(r.file);
   if (r.replica <= kReplicaMost && r.tier.empty()) return restore_replica(r);
-  say("command line: crane-ctl: restore " + r.file +
-      (r.tier.empty() ? ": there are replicas 0 to " + std::to_string(kReplicaMost)
-                      : ": --tier is for files; ./" + r.file + " names a file"));
+  print_message("command line: crane-ctl: restore " + r.file +
+                (r.tier.empty() ? ": there are replicas 0 to " + std::to_string(kReplicaMost)
+                                : ": --tier is for files; ./" + r.file + " names a file"));
   return static_cast<int>(crane::setup::Status::kUsage);
 }
 

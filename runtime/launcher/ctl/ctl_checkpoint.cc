@@ -14,15 +14,15 @@
 
 namespace crane::launcher {
 
-using setup::say;
+using setup::print_message;
 using Json = nlohmann::json;
 
 namespace {
 
 // The times of the checkpoint's parts, as its replica reports them.
-std::string times_of(const Json& told_of, const std::string& tier) {
-  const auto ms = [&told_of](const char* key) {
-    return std::to_string(control::number_in(told_of, key) / 1000) + " ms";
+std::string times_of(const Json& checkpoint_status, const std::string& tier) {
+  const auto ms = [&checkpoint_status](const char* key) {
+    return std::to_string(control::number_in(checkpoint_status, key) / 1000) + " ms";
   };
   if (tier == "restart") return "published: packed in " + ms("pack_us");
   return "published: quiescent after " + ms("rest_us") + ", held for " + ms("held_us") +
@@ -48,15 +48,15 @@ Ended wait_for_end(const Request& request, const std::string& group, Taken& take
       return {static_cast<int>(Health::kDegraded),
               "no answer: " + group + ": " + replica + "; see its node.log"};
     }
-    const Json told_of = control::object_in(found->second.status, "checkpoint");
-    if (control::number_in(told_of, "last") >= taken.index) {
-      return {0, times_of(told_of, request.tier)};
+    const Json checkpoint_status = control::object_in(found->second.status, "checkpoint");
+    if (control::number_in(checkpoint_status, "last") >= taken.index) {
+      return {0, times_of(checkpoint_status, request.tier)};
     }
     // A checkpoint at a later entry will do, too.
-    if (control::number_in(told_of, "under_way") >= taken.index) continue;
-    const bool busy = control::flag_in(told_of, "busy");
-    if (control::number_in(told_of, "gave_up") >= taken.index && !(busy && restarts)) {
-      const std::string why = control::text_in(told_of, "why_not");
+    if (control::number_in(checkpoint_status, "under_way") >= taken.index) continue;
+    const bool busy = control::flag_in(checkpoint_status, "busy");
+    if (control::number_in(checkpoint_status, "gave_up") >= taken.index && !(busy && restarts)) {
+      const std::string why = control::text_in(checkpoint_status, "why_not");
       return {kRefused, "no checkpoint: " + group + ": " + replica + ": " + why, busy};
     }
   }
@@ -76,7 +76,7 @@ int take_checkpoint(const Request& request, Taken& taken,
     const RequestResult result =
         request_of_leader(request, group, summary_of(request, group), what);
     if (result.status != 0) {
-      say(result.message);
+      print_message(result.message);
       return result.status;
     }
     progress(result.message);
@@ -87,7 +87,7 @@ int take_checkpoint(const Request& request, Taken& taken,
                " has not finished its previous checkpoint: trying again");
       continue;
     }
-    if (ended.status != 0) say(ended.message);
+    if (ended.status != 0) print_message(ended.message);
     if (ended.status == 0 && !ended.message.empty()) progress(ended.message);
     return ended.status;
   }
@@ -96,8 +96,8 @@ int take_checkpoint(const Request& request, Taken& taken,
 namespace {
 
 // Prints the problems and returns the exit status.
-int say_problems(const AllKept& found) {
-  for (const std::string& problem : found.problems) say(problem);
+int print_problems(const AllKept& found) {
+  for (const std::string& problem : found.problems) print_message(problem);
   return found.denied ? kNotPermitted : found.problems.empty() ? 0 : kDamaged;
 }
 
@@ -111,8 +111,8 @@ int name_checkpoint(Request& request) {
   }
   const std::string name = checkpoint_name(request.checkpoint);
   if (name.empty() && !request.checkpoint.empty()) {
-    say("command line: crane-ctl: " + request.checkpoint +
-        " is not a checkpoint's name (VIEW.INDEX); see crane-ctl checkpoint list");
+    print_message("command line: crane-ctl: " + request.checkpoint +
+                  " is not a checkpoint's name (VIEW.INDEX); see crane-ctl checkpoint list");
     return static_cast<int>(setup::Status::kUsage);
   }
   request.checkpoint = name;
@@ -150,7 +150,7 @@ int list_checkpoints(const Request& request) {
   int worst = 0;
   for (const auto& group : groups) {
     const AllKept found = checkpoint::find_kept(request.home_of(group));
-    worst = std::max(worst, say_problems(found));
+    worst = std::max(worst, print_problems(found));
     if (found.checkpoints.empty() && !found.problems.empty()) continue;
     const Json listed = checkpoints_json(group, found.checkpoints);
     print(request.output == "json" ? listed.dump(2) + "\n" : checkpoints_table(listed));
@@ -166,7 +166,7 @@ int verify_checkpoints(Request request) {
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const AllKept found = checkpoint::find_kept(request.home_of(group));
   const std::string digest = log_digest_of(request, group);
-  int worst = say_problems(found);
+  int worst = print_problems(found);
   bool any = false;
   for (const Kept& kept : found.checkpoints) {
     if (!name.empty() && kept.listed.name != name) continue;
@@ -177,10 +177,10 @@ int verify_checkpoints(Request request) {
       print(sentence + "\n");
       continue;
     }
-    say((verdict == Verdict::kDamaged   ? "damaged: "
-         : verdict == Verdict::kForeign ? "not of this group: "
-                                        : "cannot verify: ") +
-        group + ": " + sentence);
+    print_message((verdict == Verdict::kDamaged   ? "damaged: "
+                   : verdict == Verdict::kForeign ? "not of this group: "
+                                                  : "cannot verify: ") +
+                  group + ": " + sentence);
     worst = std::max(worst, verdict == Verdict::kDenied ? kNotPermitted : kDamaged);
   }
   if (any || worst != 0) return worst;
@@ -188,8 +188,8 @@ int verify_checkpoints(Request request) {
     print(checkpoints_table(checkpoints_json(group, {})));
     return 0;
   }
-  say("no such checkpoint: " + group + ": " + name +
-      ": no replica of this machine has it; see crane-ctl checkpoint list " + group);
+  print_message("no such checkpoint: " + group + ": " + name +
+                ": no replica of this machine has it; see crane-ctl checkpoint list " + group);
   return kNoSuchCheckpoint;
 }
 

@@ -22,7 +22,7 @@ using checkpoint::Descriptor;
 using checkpoint::Extractor;
 using checkpoint::NumberedTrees;
 using checkpoint::TeeSink;
-using setup::say;
+using setup::print_message;
 
 // Names of trees in an archive: paths without the leading slash.
 std::vector<std::string> trees_of(const std::vector<std::string>& data) {
@@ -98,7 +98,8 @@ namespace {
 
 int export_data(const Request& request) {
   if (request.unpacked && request.file == "-") {
-    say("command line: crane-ctl: --unpacked writes a directory, not to standard output; name one");
+    print_message(
+        "command line: crane-ctl: --unpacked writes a directory, not to standard output; name one");
     return static_cast<int>(setup::Status::kUsage);
   }
   if (const int bad = check_new_file(request.file); bad != 0) return bad;
@@ -107,7 +108,7 @@ int export_data(const Request& request) {
   // A first pass writes nothing: it checks the pack and computes the digest.
   ContentDigest content;
   const auto sockets = send_data(source, content);
-  if (!sockets) return say_error(sockets.error());
+  if (!sockets) return print_error(sockets.error());
   About about = about_of(source.listed, source.data);
   about.digest = content.finish();
   std::uint64_t bytes = 0;
@@ -116,9 +117,9 @@ int export_data(const Request& request) {
       request.unpacked
           ? write_directory(source, about, fs::absolute(request.file).lexically_normal().string())
           : write_archive(source, about, file, bytes);
-  if (!written) return say_error(written.error());
-  say("exported: " + described(about, content, sockets.value()) + "; " + file.shown() +
-      (request.unpacked ? "" : " has " + std::to_string(bytes) + " bytes"));
+  if (!written) return print_error(written.error());
+  print_message("exported: " + described(about, content, sockets.value()) + "; " + file.shown() +
+                (request.unpacked ? "" : " has " + std::to_string(bytes) + " bytes"));
   return 0;
 }
 
@@ -126,11 +127,11 @@ int import_data(const Request& request) {
   std::string home;
   if (const int bad = check_new_group(request, request.group, home); bad != 0) return bad;
   NewDirectory fresh(home);
-  if (auto begun = fresh.begin(); !begun) return say_error(begun.error());
+  if (auto begun = fresh.begin(); !begun) return print_error(begun.error());
   const std::string files = fresh.path() + "/files";
   fs::create_directory(files);
   const auto about = unpack_archive(request.file, files);
-  if (!about) return say_error(about.error());
+  if (!about) return print_error(about.error());
   const std::vector<std::string>& data = about.value().data;
   std::vector<checkpoint::LastingDirectory> directories;
   for (std::size_t i = 0; i < data.size(); ++i) {
@@ -138,7 +139,7 @@ int import_data(const Request& request) {
   }
   auto made = checkpoint::make_base(directories, fresh.path() + "/base", checkpoint::Before::kStays,
                                     checkpoint::Content::kMoved);
-  if (!made) return say_error(made.error());
+  if (!made) return print_error(made.error());
   fs::remove(files);
   // The group has not begun: its first start determines the number of replicas.
   KnownGroup known;
@@ -150,9 +151,9 @@ int import_data(const Request& request) {
   known.machines = digests_of_machine(data);
   if (auto written = checkpoint::write_file(fresh.path() + "/" + kKnownGroupName, text_of(known));
       !written) {
-    return say_error(written.error());
+    return print_error(written.error());
   }
-  if (auto named = fresh.name_it(); !named) return say_error(named.error());
+  if (auto named = fresh.name_it(); !named) return print_error(named.error());
   std::string options;
   for (const std::string& one : data) options += " --data " + one;
   print("imported: " + request.group + " begins with " + joined(data) + " of " +

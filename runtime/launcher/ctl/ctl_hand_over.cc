@@ -19,7 +19,7 @@
 namespace crane::launcher {
 namespace {
 
-using setup::say;
+using setup::print_message;
 using Json = nlohmann::json;
 using control::number_in, control::object_in, control::text_in;
 
@@ -127,7 +127,8 @@ int await_this_build(const Request& request, const std::string& group, std::uint
                                ", and continue with it: install this build in place of theirs");
     }
   }
-  say("not complete: " + group + ": " + std::to_string(seen.ours) + " of " +
+  print_message(
+      "not complete: " + group + ": " + std::to_string(seen.ours) + " of " +
       std::to_string(replicas) + " replicas are of this build, and " +
       (seen.serves
            ? "one of them takes clients; see crane-ctl status " + group
@@ -157,7 +158,8 @@ int upgrade_crane(const Request& request) {
     theirs = versions_of(answer);
   }
   if (replicas == 0) {
-    say("no answer: " + group + ": none of its nodes on this machine; see crane-ctl status");
+    print_message("no answer: " + group +
+                  ": none of its nodes on this machine; see crane-ctl status");
     return static_cast<int>(Health::kNoLeader);
   }
   if (const int bad = check(group, answers); bad != 0) return bad;

@@ -7,7 +7,7 @@
 
 namespace crane::launcher {
 
-using setup::say;
+using setup::print_message;
 using Json = nlohmann::json;
 using control::list_in, control::number_in, control::replica_in, control::text_in;
 
@@ -75,7 +75,7 @@ int transfer_lead(const Request& request) {
   if (request.to >= 0) what["to"] = request.to;
   const RequestResult result = request_of_leader(request, group, before, what);
   if (result.status != 0) {
-    say(result.message);
+    print_message(result.message);
     return result.status;
   }
   print(result.message + "\n");
@@ -85,7 +85,7 @@ int transfer_lead(const Request& request) {
     print("replica " + now["leader"].dump() + " leads\n");
     return 0;
   }
-  say(not_transferred(request, group, now));
+  print_message(not_transferred(request, group, now));
   return kNotTransferred;
 }
 

@@ -17,7 +17,7 @@
 
 namespace crane::launcher {
 
-using setup::say;
+using setup::print_message;
 using Json = nlohmann::json;
 using control::flag_in, control::list_in, control::number_in, control::object_in;
 using control::replica_in, control::text_in;
@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kNoLeader = static_cast<int>(Health::kNoLeader);
 constexpr std::int64_t kPatienceMs = 30'000;  // limit for one step
-constexpr std::int64_t kGoneMs = 5'000;       // after this absence a node is not expected back
+constexpr std::int64_t kAbsentMs = 5'000;     // after this absence a node is not expected back
 constexpr int kLooks = 10;                    // looks in a row at which a replica has caught up
 
 std::string name_of(int replica) { return "replica " + std::to_string(replica); }
@@ -88,7 +88,7 @@ int hand_over(const Request& request, const std::string& group, int replica) {
     if (summary["leader"] != replica) return 0;
     const RequestResult result = request_of_leader(request, group, summary, {{"do", "transfer"}});
     if (result.status != 0 && !result.busy) {
-      say(result.message);
+      print_message(result.message);
       return result.status;
     }
     print_change("the lead is handed over");
@@ -140,24 +140,24 @@ int drain(const Request& request, const std::string& group, int replica, Starter
     } else if (result.busy) {
       print_change("waiting: " + result.message);
     } else {
-      say(result.message);
+      print_message(result.message);
       return result.status;
     }
   }
 }
 
 // For a node that does not answer: why it will not; empty: it still may.
-std::string why_gone(const Request& request, const std::string& group, int replica,
-                     std::int64_t& gone_ms) {
-  if (gone_ms == 0) gone_ms = now_ms();
+std::string why_absent(const Request& request, const std::string& group, int replica,
+                       std::int64_t& absent_since_ms) {
+  if (absent_since_ms == 0) absent_since_ms = now_ms();
   const std::string what = name_of(replica) + " did not recover";
   const std::string see = "; see its node.log";
   const RequestResult agent = ask_agent(request, group, replica, {{"do", "state"}});
   if (agent.status == 0 && !agent.message.empty()) return what + ": " + agent.message + see;
   // A node that fetches a checkpoint does not answer itself.
   const bool begins = agent.status == 0 && flag_in(agent.answer, "node");
-  if (begins || agent.busy) gone_ms = now_ms();
-  return now_ms() - gone_ms < kGoneMs ? "" : what + see;
+  if (begins || agent.busy) absent_since_ms = now_ms();
+  return now_ms() - absent_since_ms < kAbsentMs ? "" : what + see;
 }
 
 // Whether the replica follows or leads, and needs no checkpoint.
@@ -171,18 +171,18 @@ int wait_until_back(const Request& request, const std::string& group, int replic
                     Starter starter) {
   const bool alone = starter != Starter::kCraneRun;
   std::uint64_t goal = number_in(summary_of(request, group), "commit");
-  std::int64_t gone_ms = 0;
+  std::int64_t absent_since_ms = 0;
   int looks = 0;
   for (ChangePrinter print_change;; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
     const Json row = row_of(summary, replica);
     if (text_in(row, "state") != "ok") {
-      const std::string why = why_gone(request, group, replica, gone_ms);
+      const std::string why = why_absent(request, group, replica, absent_since_ms);
       looks = 0;
       if (why.empty()) continue;
       return refuse(group, why);
     }
-    gone_ms = 0;
+    absent_since_ms = 0;
     const std::string role = role_of(summary, replica);
     // A replica alone on its host learns the group's progress from the leader, with a delay.
     looks = is_fed(summary, row) ? looks + 1 : 0;
@@ -247,7 +247,7 @@ int bring_back(const Request& request, const std::string& group, int replica, St
       return wait_until_back(request, group, replica, starter);
     }
     if (result.busy && now_ms() < deadline) continue;
-    say(result.message);
+    print_message(result.message);
     return result.status;
   }
 }
@@ -257,7 +257,8 @@ int choose_member(const Request& request, std::string& group) {
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const Json summary = summary_of(request, group);
   if (list_in(summary, "members").empty() || !summary["leader"].is_number()) {
-    say("no leader: " + group + ": no node reports the members; see crane-ctl status " + group);
+    print_message("no leader: " + group + ": no node reports the members; see crane-ctl status " +
+                  group);
     return kNoLeader;
   }
   const std::string role = role_of(summary, request.replica);
@@ -293,12 +294,12 @@ int check_named(const Request& request, const std::string& group) {
     if (verdict == Verdict::kWell) return 0;
   }
   if (found) {
-    say((verdict == Verdict::kForeign ? "not of this group: " : "damaged: ") + group + ": " +
-        sentence);
+    print_message((verdict == Verdict::kForeign ? "not of this group: " : "damaged: ") + group +
+                  ": " + sentence);
     return kDamaged;
   }
-  say("no such checkpoint: " + group + ": " + request.checkpoint +
-      ": no replica of this machine has it; see crane-ctl checkpoint list " + group);
+  print_message("no such checkpoint: " + group + ": " + request.checkpoint +
+                ": no replica of this machine has it; see crane-ctl checkpoint list " + group);
   return kNoSuchCheckpoint;
 }
 
@@ -335,7 +336,8 @@ int restore_replica(Request request) {
   if (!request.checkpoint.empty()) {
     if (const int bad = check_named(request, group); bad != 0) return bad;
   } else if (checkpoint::find_kept(request.home_of(group)).checkpoints.empty()) {
-    say("no such checkpoint: " + group + ": there is none; crane-ctl checkpoint now takes one");
+    print_message("no such checkpoint: " + group +
+                  ": there is none; crane-ctl checkpoint now takes one");
     return kNoSuchCheckpoint;
   }
   if (state_of(request, group, request.replica) == "ok") {
@@ -361,7 +363,8 @@ int replace_member(const Request& request) {
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const std::string old = std::to_string(request.replica), fresh = std::to_string(request.fresh);
   if (old == fresh) {
-    say("command line: crane-ctl: a replica cannot replace itself; name two, or use crane-ctl "
+    print_message(
+        "command line: crane-ctl: a replica cannot replace itself; name two, or use crane-ctl "
         "replica replace " +
         old);
     return static_cast<int>(setup::Status::kUsage);
@@ -402,7 +405,7 @@ int replace_member(const Request& request) {
       print_change("waiting: " + result.message +
                    (step == ReplaceStep::kPromote ? "; does its node run?" : ""));
     } else {
-      say(result.message + "; run the same command again to continue from here");
+      print_message(result.message + "; run the same command again to continue from here");
       return result.status;
     }
   }

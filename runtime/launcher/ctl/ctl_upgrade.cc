@@ -20,7 +20,7 @@
 namespace crane::launcher {
 namespace {
 
-using setup::say;
+using setup::print_message;
 using Json = nlohmann::json;
 using control::number_in, control::object_in, control::text_in;
 
@@ -110,13 +110,13 @@ int await_verdict(const Request& request, const std::string& group, std::uint64_
         return 0;
       }
       if (state != "rolled back") continue;
-      say("rolled back: " + group + ": the new server did not come up: " + text_in(upgrade, "why") +
-          "; the old one serves again on its own files");
+      print_message("rolled back: " + group + ": the new server did not come up: " +
+                    text_in(upgrade, "why") + "; the old one serves again on its own files");
       return kRolledBack;
     }
   }
-  say("no verdict: " + group + ": the upgrade at entry " + std::to_string(entry) +
-      " is not decided; see crane-ctl status " + group + " and node.log");
+  print_message("no verdict: " + group + ": the upgrade at entry " + std::to_string(entry) +
+                " is not decided; see crane-ctl status " + group + " and node.log");
   return static_cast<int>(Health::kDegraded);
 }
 
@@ -144,7 +144,7 @@ int end_servers(const Request& request, const std::string& group, const Json& wh
     result = request_of_leader(request, group, summary_of(request, group), what);
   }
   if (result.status != 0) {
-    say(result.message);
+    print_message(result.message);
     return result.status;
   }
   print(result.message + "\n");
@@ -155,7 +155,7 @@ int end_servers(const Request& request, const std::string& group, const Json& wh
 bool confirmed(const Request& request) {
   if (request.yes) return true;
   if (isatty(STDIN_FILENO) == 0) {
-    say("cannot ask: standard input is not a terminal; add --yes");
+    print_message("cannot ask: standard input is not a terminal; add --yes");
     return false;
   }
   print("continue? [y/N] ");
@@ -174,7 +174,7 @@ int upgrade_server(const Request& request) {
   std::vector<std::string> words = now.command;
   if (!request.command.empty()) {
     if (const auto found = command_of(request.command, words); !found) {
-      say(found.error().text);
+      print_message(found.error().text);
       return found.error().exit_status;
     }
   }
@@ -183,7 +183,7 @@ int upgrade_server(const Request& request) {
   if (auto p = choose_files(request.home_of(group) + "/" + setup::kFilesRecord, now.files, files,
                             changed);
       !p) {
-    say("no state of this machine's files: " + group + ": " + p.error().message());
+    print_message("no state of this machine's files: " + group + ": " + p.error().message());
     return kRefused;
   }
   if (request.command.empty() && files == now.files) {
@@ -196,7 +196,8 @@ int upgrade_server(const Request& request) {
   }
   const std::string text = Json(words).dump(-1, ' ', false, Json::error_handler_t::replace);
   if (Json::parse(text) != Json(words)) {
-    say("command line: crane-ctl: the new command line is not UTF-8, but the log stores it as "
+    print_message(
+        "command line: crane-ctl: the new command line is not UTF-8, but the log stores it as "
         "UTF-8");
     return static_cast<int>(setup::Status::kUsage);
   }

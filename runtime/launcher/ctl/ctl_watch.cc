@@ -42,8 +42,8 @@ int show_events(const Request& request) {
     bool denied = false;
     const Json events = last_of(read_events(home, denied), static_cast<std::size_t>(request.last));
     if (denied) {
-      setup::say("cannot read all events: " + home +
-                 ": not permitted; run it as the user who started the group");
+      setup::print_message("cannot read all events: " + home +
+                           ": not permitted; run it as the user who started the group");
       return kNotPermitted;
     }
     if (request.output == "json") {

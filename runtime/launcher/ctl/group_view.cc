@@ -93,7 +93,7 @@ ReplicaView one_seen(int replica, const std::map<int, NodeAnswer>& answers, cons
                : control::flag_in(peer, "silent") ? ReplicaView::Contact::kSilent
                                                   : ReplicaView::Contact::kReported;
   }
-  one.gets_log = control::flag_in(peer, "streaming", true);
+  one.receives_log = control::flag_in(peer, "streaming", true);
   if (one.seen != ReplicaView::Contact::kReported) return one;
   const auto reported = control::readiness_in(here ? own->second.status : peer);
   if (!reported) one.seen = ReplicaView::Contact::kNotReported;

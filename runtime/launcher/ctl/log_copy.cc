@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using checkpoint::Descriptor;
-using setup::say;
+using setup::print_message;
 using Json = nlohmann::json;
 
 constexpr char kPrefix[] = "log-";  // proxy/host/operator_requests.cc
@@ -79,10 +79,10 @@ int LogCopy::make_file(const std::string& home, int replica) {
   remove_dead(directory);
   const std::string path = directory + "/" + kPrefix + std::to_string(getpid());
   fd_ = Descriptor(open(path.c_str(), O_CREAT | O_EXCL | O_RDONLY | O_CLOEXEC, 0600));
-  if (!fd_) return say_error(checkpoint::file_error("create", path));
+  if (!fd_) return print_error(checkpoint::file_error("create", path));
   path_ = path;
   if (flock(fd_.get(), LOCK_EX | LOCK_NB) == 0) return 0;
-  return say_error(checkpoint::file_error("lock", path));
+  return print_error(checkpoint::file_error("lock", path));
 }
 
 // Waits until the replica has copied the log.  Returns 0, or an exit status and the reason, `why`.
@@ -137,8 +137,8 @@ int LogCopy::take(const Request& request, const Source& source, const std::strin
     all = ask_all(request, source.group);
     through = committed_at_least(all);
     if (through != 0 || monotonic_ns() < begun_ns + kPatienceNs) continue;
-    say("no leader: " + source.group +
-        ": no replica leads now, so none knows where its log ends; see crane-ctl status");
+    print_message("no leader: " + source.group +
+                  ": no replica leads now, so none knows where its log ends; see crane-ctl status");
     return static_cast<int>(Health::kNoLeader);
   }
   std::string why;
@@ -149,9 +149,9 @@ int LogCopy::take(const Request& request, const Source& source, const std::strin
     if (gone) return status;
     if (status != 0) continue;
     const auto checked = check(source, log_id);
-    return checked ? 0 : say_error(checked.error());
+    return checked ? 0 : print_error(checked.error());
   }
-  say(why);
+  print_message(why);
   return status;
 }
 

@@ -52,7 +52,7 @@ void lower_priority() {
 }
 
 int fail(const Error& problem) {
-  say(problem.text, crane::setup::Level::kError);
+  print_message(problem.text, crane::setup::Level::kError);
   return problem.exit_status;
 }
 
@@ -88,7 +88,8 @@ int show_plan(const Options& options, const Found& found, const Remains& remains
 
 // Waits 2 s until the next attempt to find room.  False: a signal requests the end.
 bool wait_for_room(const Outcome& problem) {
-  say(problem.error().text + "; crane-run tries again every 2 s", crane::setup::Level::kError);
+  print_message(problem.error().text + "; crane-run tries again every 2 s",
+                crane::setup::Level::kError);
   service_manager().status("waits for room: " + problem.error().text);
   sigset_t ends;
   sigemptyset(&ends);
@@ -112,17 +113,17 @@ Outcome hold_machine_files(const Options& options, const std::string& directory)
   }
   const crane::checkpoint::GroupFiles& files = held.value();
   if (!files.why_live.empty()) {
-    say("the server reads this machine's files as they are (" + files.why_live +
-            "): installing or removing software while the group runs may end replicas",
-        crane::setup::Level::kWarning);
+    print_message("the server reads this machine's files as they are (" + files.why_live +
+                      "): installing or removing software while the group runs may end replicas",
+                  crane::setup::Level::kWarning);
   } else if (files.made_names > 1) {
-    say(fmt::format(
+    print_message(fmt::format(
         "{} files of this machine's programs are kept in their present state, in {:.1f} "
         "s; this happens once after each change of the files",
         files.made_names, static_cast<double>(crane::monotonic_ns() - begun) / 1e9));
   } else if (!files.newest && !crane::checkpoint::is_current(files)) {
-    say("the group continues with this machine's programs and /etc as they were (" + files.state +
-        "); crane-ctl upgrade switches to the present ones");
+    print_message("the group continues with this machine's programs and /etc as they were (" +
+                  files.state + "); crane-ctl upgrade switches to the present ones");
   }
   return Done{};
 }
@@ -131,7 +132,7 @@ int run_new(const Options& options, const Found& found) {
   GroupDirectories directories;
   if (auto p = check_machine(options.container, options.publish); !p) return fail(p.error());
   if (auto p = check_http_ports(options.http, options.places()); !p) {
-    say(p.error().text, crane::setup::Level::kWarning);
+    print_message(p.error().text, crane::setup::Level::kWarning);
   }
   for (;;) {
     const Outcome made = directories.create(options.place());
@@ -176,7 +177,7 @@ int stop_group(Options options) {
     const bool supervised = is_held(directory_of(options.place()));
     const int status = stop_supervised(options);
     if (!supervised && end_connections(options.name)) {
-      say("clients that waited for group " + options.name + " are reset");
+      print_message("clients that waited for group " + options.name + " are reset");
     }
     return status;
   }

@@ -92,15 +92,15 @@ void Group::open_signals() {
   output_.open();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   signal(SIGPIPE, SIG_IGN);
-  setup::say_without_waiting();
-  if (const Outcome p = agent_socket_.open(directories_.dir()); !p) say(p.error().text);
+  setup::print_without_waiting();
+  if (const Outcome p = agent_socket_.open(directories_.dir()); !p) print_message(p.error().text);
 }
 
 int Group::run() {
-  say("starting " + std::to_string(options_.replicas) +
-      (options_.replicas == 1 ? " replica of " : " replicas of ") + program_ + " (group " +
-      options_.name + ", profile " + profile_.name + ", " + options_.mode +
-      (options_.container ? ", in containers)" : ", without containers)"));
+  print_message("starting " + std::to_string(options_.replicas) +
+                (options_.replicas == 1 ? " replica of " : " replicas of ") + program_ +
+                " (group " + options_.name + ", profile " + profile_.name + ", " + options_.mode +
+                (options_.container ? ", in containers)" : ", without containers)"));
   open_signals();
   const Outcome recorded = write_record(directories_.dir(), record_);
   recorded.ok() ? step(supervise::Start{}) : step(supervise::Fail{recorded.error()});
@@ -117,7 +117,7 @@ int Group::conclude() {
     remove_group();
     return supervisor_.status();
   }
-  say(problem.error().text, setup::Level::kError);
+  print_message(problem.error().text, setup::Level::kError);
   // If the first port was taken, the group never had a client.  A group that --strict ended was
   // started to find unhooked calls.  Neither holds data that matters.
   const bool had_clients =
@@ -135,7 +135,8 @@ int Group::conclude() {
 void Group::remove_group() {
   unsaved_.end(directories_.dir(), options_.places());
   remove_record(directories_.dir());
-  if (directories_.keeps_logs()) say("its logs and checkpoints stay in " + directories_.dir());
+  if (directories_.keeps_logs())
+    print_message("its logs and checkpoints stay in " + directories_.dir());
 }
 
 // Forwards the rest of the servers' output, unless its reader is stopped.
@@ -151,7 +152,8 @@ void Group::finish_output() {
 void Group::report_kept_data() {
   directories_.keep_all();
   write_state();
-  say("the group's data stay in " + directories_.dir() + " and " + directories_.shm_dir() +
+  print_message(
+      "the group's data stay in " + directories_.dir() + " and " + directories_.shm_dir() +
       "; the same command continues with them, or gives them up with --force-new-group: " +
       command_text(record_.words));
 }

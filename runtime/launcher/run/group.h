@@ -88,7 +88,7 @@ class Group {
   void carry_out(const supervise::AskCheckpoint& a);
   void carry_out(const supervise::AskMember& a);
   void carry_out(const supervise::LookForCheckpoint& a);
-  void carry_out(const supervise::Say& a);
+  void carry_out(const supervise::PrintMessage& a);
   void carry_out(const supervise::Detail& a);
   void carry_out(const supervise::WriteNotice& a);
   void carry_out(const supervise::RemoveNotice& a);

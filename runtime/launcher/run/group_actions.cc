@@ -124,7 +124,7 @@ void Group::carry_out(const supervise::LookForCheckpoint& a) {
   step(supervise::CheckpointLookup{a.replica, there});
 }
 
-void Group::carry_out(const supervise::Say& a) { say(a.text, a.level); }
+void Group::carry_out(const supervise::PrintMessage& a) { print_message(a.text, a.level); }
 
 void Group::carry_out(const supervise::Detail& a) { detail(a.text); }
 
@@ -141,9 +141,9 @@ void Group::carry_out(const supervise::Answer& a) { answer_ = answer_of(a); }
 // --- the analysis replica -----------------------------------------------------------------------
 
 void Group::carry_out(const supervise::AnalysisReleased& a) {
-  say("analysis replica " + std::to_string(a.replica) + " is gone: " + a.why +
-      "; the group continues without it" +
-      (has_report() ? "; its findings are in " + report() : std::string()));
+  print_message("analysis replica " + std::to_string(a.replica) + " is gone: " + a.why +
+                "; the group continues without it" +
+                (has_report() ? "; its findings are in " + report() : std::string()));
 }
 
 bool Group::has_report() const {
@@ -154,7 +154,7 @@ bool Group::has_report() const {
 // Reports where the findings are; if there are none, removes all traces of the analysis.
 void Group::end_analysis() const {
   if (options_.analysis.empty()) return;
-  if (has_report()) say("the findings of " + options_.analysis + " are in " + report());
+  if (has_report()) print_message("the findings of " + options_.analysis + " are in " + report());
   const std::string place = std::to_string(options_.analysis_place());
   std::error_code ignored;
   std::filesystem::remove(options_.analysis_dir + "/replica-" + place + ".history", ignored);

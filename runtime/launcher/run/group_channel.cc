@@ -45,17 +45,17 @@ void Group::send(Replica& replica, const Json& message, int passed) {
     if (const auto found = message.find(name); found != message.end()) key += found->dump() + " ";
   }
   if (replica.outbox.send(kind, key, message.dump(), passed) == Outbox::Sent::kFailed) {
-    say("replica " + std::to_string(replica.number) + ": cannot send " + message.dump() + ": " +
-            strerror(errno),
-        setup::Level::kError);
+    print_message("replica " + std::to_string(replica.number) + ": cannot send " + message.dump() +
+                      ": " + strerror(errno),
+                  setup::Level::kError);
   }
 }
 
 void Group::flush(Replica& replica) {
   while (replica.outbox.flush() == control::Outbox::Sent::kFailed) {
-    say("replica " + std::to_string(replica.number) +
-            ": cannot send a delayed message: " + strerror(errno),
-        setup::Level::kError);
+    print_message("replica " + std::to_string(replica.number) +
+                      ": cannot send a delayed message: " + strerror(errno),
+                  setup::Level::kError);
   }
 }
 
@@ -112,7 +112,7 @@ void Group::on_message(Replica& replica, const std::string& json) {
   } else if (message.is("members")) {
     step(members_of(number, message));
   } else if (message.is("analysis")) {
-    say("analysis replica " + std::to_string(number) + ": " + message.text("text"));
+    print_message("analysis replica " + std::to_string(number) + ": " + message.text("text"));
   } else if (message.is("bring_back")) {
     const supervise::BringBack wanted = brought_back(message);
     // The requester has seen the replica announce its end: read that announcement first.
@@ -151,8 +151,8 @@ void Group::on_listen(Replica& replica, const control::Message& asked) {
   write_state();
   const auto& socket = listeners_.sockets().at(key);
   const bool moved = socket.published != key.port;
-  say("listening on " + place::text(socket.published, socket.address) +
-      (moved ? " for the server's port " + std::to_string(key.port) : std::string()));
+  print_message("listening on " + place::text(socket.published, socket.address) +
+                (moved ? " for the server's port " + std::to_string(key.port) : std::string()));
 }
 
 void Group::refuse_to_listen(Replica& replica, const Place& place, bool for_bind, const Error& why,
@@ -163,14 +163,14 @@ void Group::refuse_to_listen(Replica& replica, const Place& place, bool for_bind
                  {"message", why.text},
                  {"error", error}});
   if (supervisor_.stopping()) return;
-  if (for_bind) return say(why.text + "; the server's bind fails");
+  if (for_bind) return print_message(why.text + "; the server's bind fails");
   // Otherwise clients reach the server at another place, or through sockets that nodes hold.  A
   // server that listens at IPv4 and IPv6 addresses continues on a machine without IPv6.
   const bool lacks_ipv6 =
       place::is_ipv6(place.address) && (error == EAFNOSUPPORT || error == EADDRNOTAVAIL);
   if (!took_over_ && listeners_.sockets().empty() && !lacks_ipv6) return step(supervise::Fail{why});
   if (listeners_.unreached(place))
-    say(why.text + "; the group continues, but clients do not reach this port");
+    print_message(why.text + "; the group continues, but clients do not reach this port");
 }
 
 // Answers for a port inside the group.  A waiting bind succeeds, because no other process of the
@@ -178,8 +178,8 @@ void Group::refuse_to_listen(Replica& replica, const Place& place, bool for_bind
 void Group::keep_inside(Replica& replica, const Place& place) {
   send(replica, {{"t", "not_published"}, {"port", place.port}, {"address", place.address}});
   if (listeners_.unreached(place.port)) {
-    say("the server listens on port " + std::to_string(place.port) +
-        ", which no --publish names: clients do not reach it");
+    print_message("the server listens on port " + std::to_string(place.port) +
+                  ", which no --publish names: clients do not reach it");
   }
 }
 

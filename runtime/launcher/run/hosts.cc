@@ -185,7 +185,7 @@ Outcome Hosts::connect(Host& host) {
 
 int Hosts::run() {
   if (auto p = open(); !p) {
-    say(p.error().text);
+    print_message(p.error().text);
     for (Host& host : hosts_) {
       if (host.shell.pid > 0) kill(host.shell.pid, SIGTERM);
     }
@@ -193,14 +193,14 @@ int Hosts::run() {
   }
   if (!options_.remote.stop) {
     const std::string names = joined(hosts_, &Host::name);
-    say("starting one replica of " + options_.program[0] + " on each of " + names + " (group " +
-        options_.name + ", fabric " + options_.remote.fabric + ", durability " +
-        options_.durability + ")");
+    print_message("starting one replica of " + options_.program[0] + " on each of " + names +
+                  " (group " + options_.name + ", fabric " + options_.remote.fabric +
+                  ", durability " + options_.durability + ")");
   }
   enter(Phase::kGreeting);
   serve();
-  if (!problem_) say(problem_.error().text, setup::Level::kError);
-  say_what_is_left();
+  if (!problem_) print_message(problem_.error().text, setup::Level::kError);
+  log_leftovers();
   return problem_.ok() ? status_ : problem_.error().exit_status;
 }
 
@@ -312,7 +312,7 @@ void Hosts::advance() {
   if (phase_ == Phase::kStopping) return;
   if (bad != hosts_.end()) {  // report every host's problem; the first one's status counts
     for (auto other = bad + 1; other != hosts_.end(); ++other) {
-      if (!other->problem.ok()) say(other->problem.error().text, setup::Level::kWarning);
+      if (!other->problem.ok()) print_message(other->problem.error().text, setup::Level::kWarning);
     }
     return end_with(bad->problem.error());
   }
@@ -375,8 +375,9 @@ void Hosts::on_line(Host& host, const std::string& line) {
       on_ended(host, message);
     } else if (type == "stopped") {
       host.state = State::kEnded;
-      say(host.name + (message.at("groups") == 0 ? ": no replica of " + options_.name + " runs here"
-                                                 : ": stopped"));
+      print_message(host.name + (message.at("groups") == 0
+                                     ? ": no replica of " + options_.name + " runs here"
+                                     : ": stopped"));
     }
   } catch (const Json::exception& malformed) {
     detail(host.name + ": " + line + ": " + malformed.what());
@@ -407,7 +408,7 @@ void Hosts::on_hello(Host& host, const Json& message) {
 void Hosts::on_agent_line(Host& host, const std::string& line) {
   const bool always = is_noteworthy(line);
   const std::string text = place_of(host) + ": " + line;
-  always ? say(text) : detail(text);
+  always ? print_message(text) : detail(text);
 }
 
 void Hosts::on_status(Host& host, const Json& message) {
@@ -417,7 +418,7 @@ void Hosts::on_status(Host& host, const Json& message) {
   host.ports = message.at("ports").get<std::vector<std::pair<int, int>>>();
   if (host.role == "leader" && host.view > shown_view_) {
     shown_view_ = host.view;
-    say(place_of(host) + " leads (view " + std::to_string(host.view) + ")");
+    print_message(place_of(host) + " leads (view " + std::to_string(host.view) + ")");
   }
   look_whether_all_run();
 }
@@ -428,7 +429,7 @@ void Hosts::look_whether_all_run() {
       std::all_of(hosts_.begin(), hosts_.end(), [](auto& h) { return h.server || h.drained; });
   if (phase_ == Phase::kStarting && all && shown_view_ > 0) {
     enter(Phase::kServing);
-    say("all replicas run");
+    print_message("all replicas run");
   }
 }
 
@@ -446,7 +447,8 @@ void Hosts::show_ports() {
     if (shown || !std::all_of(hosts_.begin(), hosts_.end(), open)) continue;
     shown_ports_.push_back(port.first);
     const auto moves = parse_ipv4_prefix(options_.remote.virtual_ip);
-    say("listening on port " + std::to_string(port.second) + " of " +
+    print_message(
+        "listening on port " + std::to_string(port.second) + " of " +
         (moves ? moves->address + " (where the leader is), " : "") + joined(hosts_, &Host::name) +
         (port.first == port.second ? std::string()
                                    : " for the server's port " + std::to_string(port.first)));
@@ -468,7 +470,7 @@ void Hosts::on_ended(Host& host, const Json& message) {
       how_ended(wait) + (WIFEXITED(wait) && !last_line.empty() ? " (" + last_line + ")" : "");
   if (phase_ == Phase::kStopping) {
     if (!host.log.empty() && !killed_) {
-      say(place_of(host) + " " + cause + "; its log: " + host.log);
+      print_message(place_of(host) + " " + cause + "; its log: " + host.log);
     }
     return;
   }
@@ -489,14 +491,14 @@ void Hosts::on_server_end() {
   if (maybe_running() > count(State::kLost)) return;
   for (const Host& host : hosts_) {
     if (host.server_exit >= 0 && host.server_exit != last->server_exit) {
-      say("the servers ended differently: on " + host.name + " with " +
-          std::to_string(host.server_exit));
+      print_message("the servers ended differently: on " + host.name + " with " +
+                    std::to_string(host.server_exit));
     }
   }
   status_ = supervise::server_end_status(last->exit_reason, last->server_exit);
-  if (!last->refused.empty()) say(last->refused);
-  say(supervise::server_end_text(last->exit_reason, last->server_exit) +
-      (last->log.empty() ? "" : "; its log: " + last->log + " on " + last->name));
+  if (!last->refused.empty()) print_message(last->refused);
+  print_message(supervise::server_end_text(last->exit_reason, last->server_exit) +
+                (last->log.empty() ? "" : "; its log: " + last->log + " on " + last->name));
   stop(nullptr);
 }
 
@@ -536,7 +538,7 @@ void Hosts::on_shell_end(Host& host, int status) {
     decide_after_loss(host);
   }
   if (options_.remote.stop) {
-    say(host.problem.error().text, setup::Level::kWarning);
+    print_message(host.problem.error().text, setup::Level::kWarning);
     if (status_ == 0) status_ = host.problem.error().exit_status;
   }
 }
@@ -544,7 +546,7 @@ void Hosts::on_shell_end(Host& host, int status) {
 void Hosts::stop(const char* why) {
   if (phase_ == Phase::kStopping) return;
   enter(Phase::kStopping);
-  if (why != nullptr) say(std::string(why) + ", stopping");
+  if (why != nullptr) print_message(std::string(why) + ", stopping");
   for (Host& host : hosts_) {
     // An agent that has not sent anything yet may never read this.
     if (host.state == State::kConnecting && host.shell.pid > 0) kill(host.shell.pid, SIGTERM);
@@ -558,7 +560,7 @@ void Hosts::end_with(const Error& problem) {
 }
 
 // Replicas that did not receive the request to stop continue (AGENT-1): tell the user.
-void Hosts::say_what_is_left() {
+void Hosts::log_leftovers() {
   std::vector<std::string> lost;
   for (const Host& host : hosts_) {
     if (host.state == State::kLost) lost.push_back(host.name);
@@ -568,7 +570,7 @@ void Hosts::say_what_is_left() {
   const Error left =
       failure(Status::kHost, "replicas may still run", names, "the connection to them is lost",
               "stop them with " + stop_command(options_));
-  say(left.text);
+  print_message(left.text);
   if (problem_.ok()) status_ = left.exit_status;
 }
 

@@ -84,7 +84,7 @@ class Hosts {
   void enter(Phase phase);
   void stop(const char* why);
   void end_with(const Error& problem);
-  void say_what_is_left();
+  void log_leftovers();
   int count(State state) const;
   int connected() const;
 

@@ -18,7 +18,8 @@ void Hosts::on_drained(Host& host, const nlohmann::json& message) {
   host.ports.clear();
   const std::string why = message.at("why");
   if (phase_ != Phase::kStopping) {
-    say(place_of(host) +
+    print_message(
+        place_of(host) +
         (why.empty() ? " is drained" : " did not recover, and is drained as before: " + why) +
         "; crane-ctl replica resume " + std::to_string(host.number) + " there brings it back");
   }
@@ -28,7 +29,7 @@ void Hosts::on_drained(Host& host, const nlohmann::json& message) {
 
 void Hosts::on_resumed(Host& host) {
   host.drained = false;
-  say(place_of(host) + " is brought back");
+  print_message(place_of(host) + " is brought back");
 }
 
 // Decides whether the group continues after it lost a replica or the connection to one.
@@ -39,7 +40,7 @@ void Hosts::decide_after_loss(Host& host) {
   }
   const int total = static_cast<int>(hosts_.size());
   const int maybe = maybe_running();
-  say(host.problem.error().text, setup::Level::kWarning);
+  print_message(host.problem.error().text, setup::Level::kWarning);
   if (maybe * 2 <= total) {
     return end_with(failure(Status::kMajorityLost, "the group cannot continue", options_.name,
                             std::to_string(maybe) + " of " + std::to_string(total) +
@@ -47,8 +48,8 @@ void Hosts::decide_after_loss(Host& host) {
                             "start it again"));
   }
   if (phase_ == Phase::kServing && host.state == State::kEnded) {
-    say("the group continues with " + std::to_string(maybe) + " of " + std::to_string(total) +
-        " replicas");
+    print_message("the group continues with " + std::to_string(maybe) + " of " +
+                  std::to_string(total) + " replicas");
   }
 }
 

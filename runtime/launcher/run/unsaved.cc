@@ -94,9 +94,9 @@ void Unsaved::look() {
   if (written.first.empty()) return;
   close(fd_);
   fd_ = -1;
-  say("the server writes to " + written.first +
-      ", which is gone when the group ends; to keep it: --data " +
-      fs::path(written.first).parent_path().string());
+  print_message("the server writes to " + written.first +
+                ", which is gone when the group ends; to keep it: --data " +
+                fs::path(written.first).parent_path().string());
 }
 
 // Reports the replica that wrote the most: the others may have died earlier.
@@ -116,8 +116,8 @@ void Unsaved::end(const std::string& dir, int places) const {
   const std::span most = std::span(ranked).first(std::min(ranked.size(), kPlacesMost));
   std::string named = joined(most, [](const auto& place) { return place.second; });
   if (ranked.size() > kPlacesMost) named += ", ...";
-  say("gone with the group: " + files_of(written.files) + ", " + size_of(written.bytes) +
-      ", that the server wrote in " + named + "; --data DIR keeps a directory");
+  print_message("gone with the group: " + files_of(written.files) + ", " + size_of(written.bytes) +
+                ", that the server wrote in " + named + "; --data DIR keeps a directory");
 }
 
 }  // namespace crane::launcher

@@ -39,7 +39,7 @@ namespace {
 
 // Makes woken threads not preempt their wakers, so that threads of the server and its node do more
 // between two hand-offs (proxy/host/placement.h). Threads and children inherit this.
-void be_patient() noexcept {
+void set_batch_policy() noexcept {
   const sched_param none{};
   if (raw_syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER) {
     raw_syscall(SYS_sched_setscheduler, 0, SCHED_BATCH, &none);
@@ -56,7 +56,7 @@ void start_image(bool after_exec) noexcept {
   turn.w.slots[self.slot].thread_id = self.thread_id;
   prepare_for_restores();
   publish_operation_names();
-  if (after_exec) settle_after_exec();
+  if (after_exec) clean_up_after_exec();
   self.entry = add_thread(turn.w, real::pthread_self(), self.slot, false);
   self.entry->thread_id = self.thread_id;
 }
@@ -82,7 +82,7 @@ void initialise(int count, char** arguments, char** environment) noexcept {
   }
   dmt::set_doorbell(ring_doorbell);
   if (!after_exec) check_in(index);  // after exec the node still watches the process by its pid
-  be_patient();
+  set_batch_policy();
   install_trap(system_call);
   unreachable::prepare();
   signal_stack::arm(signal_stack::map());

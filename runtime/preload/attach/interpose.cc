@@ -50,16 +50,15 @@ asm(R"(
   va_end(list)
 
 // A call that the thread's seccomp filters refuse.
-#define CRANE_JUDGED(name, result, args)                                  \
-  if constexpr (crane::sandbox::number_of(crane::Op::name) >= 0) {        \
-    if (CRANE_UNLIKELY(crane::is_filtered())) {                           \
-      constexpr long number = crane::sandbox::number_of(crane::Op::name); \
-      const crane::sandbox::Words words = crane::sandbox::words args;     \
-      if (crane::sandbox::refuses(number, words)) {                       \
-        return crane::sandbox::result_of<result>(                         \
-            crane::sandbox::let_kernel_answer(number, words));            \
-      }                                                                   \
-    }                                                                     \
+#define CRANE_JUDGED(name, result, args)                                                         \
+  if constexpr (crane::sandbox::number_of(crane::Op::name) >= 0) {                               \
+    if (CRANE_UNLIKELY(crane::is_filtered())) {                                                  \
+      constexpr long number = crane::sandbox::number_of(crane::Op::name);                        \
+      const crane::sandbox::Words words = crane::sandbox::words args;                            \
+      if (crane::sandbox::refuses(number, words)) {                                              \
+        return crane::sandbox::result_of<result>(crane::sandbox::pass_to_kernel(number, words)); \
+      }                                                                                          \
+    }                                                                                            \
   }
 
 // A call that names a descriptor of ours (OWN-FD-1).

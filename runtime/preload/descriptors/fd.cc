@@ -67,7 +67,7 @@ int await_change(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& polic
 
 int check_range(long fd) noexcept {
   if (in_range(fd)) return 0;
-  descriptors_bound.say();
+  descriptors_bound.count_refusal();
   raw_syscall(SYS_close, fd);
   return -EMFILE;
 }
@@ -171,9 +171,9 @@ void raise_virtually(Turn& turn, int signo) noexcept {
   dmt::send_signal_to_slot(turn.w, own_slot(), signo);
 }
 
-bool first_time(bool& said) noexcept {
-  const bool first = !said;
-  said = true;
+bool first_time(bool& logged) noexcept {
+  const bool first = !logged;
+  logged = true;
   return first;
 }
 

@@ -135,7 +135,7 @@ void regain(Turn& turn) noexcept;
 void raise_virtually(Turn& turn, int signo) noexcept;
 
 // Returns true once per process, for a message that is printed once.
-bool first_time(bool& said) noexcept;
+bool first_time(bool& logged) noexcept;
 
 // Returns the descriptor of this process that a path below /proc or /dev names, or -1. Needs no
 // turn.

@@ -72,7 +72,7 @@ int block_on(Turn& turn, Attempt attempt, Holder find_holder) noexcept {
 
 }  // namespace
 
-void may_have_gone(dmt::Layout& w) noexcept {
+void wake_lock_waiters(dmt::Layout& w) noexcept {
   if (w.scheduler.file_locks == 0) return;
   dmt::signal(w, kFileLocks | own_pid(), dmt::kAll);
   dmt::signal(w, kFileLocks, dmt::kAll);
@@ -87,7 +87,7 @@ int record(Turn& turn, int fd, int command, long x) noexcept {
   auto holder = [=] { return command == F_SETLKW ? holder_of(fd, x) : 0; };
   const int result = command == attempt ? static_cast<int>(call()) : block_on(turn, call, holder);
   // Taking a lock may also release one: a write lock becomes a read lock.
-  if (result >= 0) may_have_gone(turn.w);
+  if (result >= 0) wake_lock_waiters(turn.w);
   return result;
 }
 
@@ -97,7 +97,7 @@ int whole_file(Turn& turn, int fd, int how) noexcept {
   const bool blocking = (how & (LOCK_NB | LOCK_UN)) == 0;
   const int result = blocking ? block_on(turn, call, [] { return 0u; }) : static_cast<int>(call());
   // Taking a lock may also release one: the kernel drops a lock before it converts it.
-  if (result >= 0) may_have_gone(turn.w);
+  if (result >= 0) wake_lock_waiters(turn.w);
   return result;
 }
 
@@ -107,7 +107,7 @@ void end_of_process(dmt::Layout& w) noexcept {
   const auto end = static_cast<unsigned>(own_descriptor_end());
   raw_syscall(SYS_close_range, STDERR_FILENO + 1, base - 1, 0);
   raw_syscall(SYS_close_range, end, ~0u, 0);
-  may_have_gone(w);
+  wake_lock_waiters(w);
 }
 
 }  // namespace crane::file_lock

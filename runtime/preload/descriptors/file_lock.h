@@ -23,7 +23,7 @@ int record(Turn& turn, int fd, int command, long x) noexcept;
 int whole_file(Turn& turn, int fd, int how) noexcept;  // flock
 
 // Wakes the waiters after descriptors were closed, because locks may have been released with them.
-void may_have_gone(dmt::Layout& w) noexcept;
+void wake_lock_waiters(dmt::Layout& w) noexcept;
 
 // Releases the locks of this process at a turn before it ends; otherwise the kernel would release
 // them at some later moment. Afterwards only the standard descriptors and Crane's own are open.

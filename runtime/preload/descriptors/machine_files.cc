@@ -69,7 +69,7 @@ std::uint32_t process_of(const char* place) noexcept {
 }
 
 // Whether a file in /proc does not belong to a process of the server.
-bool is_of_others(const dmt::Layout& w, int directory, const char* path) noexcept {
+bool is_foreign_file(const dmt::Layout& w, int directory, const char* path) noexcept {
   const long fd = look(directory, path, 0);
   if (fd < 0) return false;  // the call itself will fail
   char place[128];
@@ -86,7 +86,7 @@ bool is_of_others(const dmt::Layout& w, int directory, const char* path) noexcep
 bool is_named(Turn& turn, int directory, const char* path) noexcept {
   if (path == nullptr) return false;
   const long type = type_of_named(directory, path);
-  if (type == PROC_SUPER_MAGIC) return is_of_others(turn.w, directory, path);
+  if (type == PROC_SUPER_MAGIC) return is_foreign_file(turn.w, directory, path);
   return is_of_machine(type);
 }
 

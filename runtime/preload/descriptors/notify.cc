@@ -73,7 +73,7 @@ bool describe(dmt::Layout& w, int fd, struct stat& s, const Scratch<char>& path,
   return true;
 }
 
-void tell(dmt::Layout& w, FileEvent e, std::uint32_t mask) noexcept {
+void report_event(dmt::Layout& w, FileEvent e, std::uint32_t mask) noexcept {
   e.mask = mask;
   dmt::report_file_event(w, e);
 }
@@ -87,9 +87,9 @@ struct entry64 {
   char name[1];
 };
 
-bool leaves(const Leaving& leaving, int fd) noexcept {
-  if (fd < leaving.first || fd > leaving.last) return false;
-  return !leaving.on_exec || (raw_syscall(SYS_fcntl, fd, F_GETFD) & FD_CLOEXEC) != 0;
+bool leaves(const ClosedRange& closing_range, int fd) noexcept {
+  if (fd < closing_range.first || fd > closing_range.last) return false;
+  return !closing_range.on_exec || (raw_syscall(SYS_fcntl, fd, F_GETFD) & FD_CLOEXEC) != 0;
 }
 
 // Calls `visit(directory, name, fd)` for the descriptors of a process until it returns true.
@@ -122,10 +122,12 @@ bool any_of_process(long pid, Visit visit) noexcept {
 
 // Whether any descriptor of the server that stays open satisfies `is_it(pid, directory, name, fd)`.
 template <typename Condition>
-bool any_left(const dmt::Layout& w, const Leaving& leaving, int leaver, Condition is_it) noexcept {
+bool any_open_elsewhere(const dmt::Layout& w, const ClosedRange& closing_range, int leaver,
+                        Condition is_it) noexcept {
   const long own = raw_syscall(SYS_getpid);
   const bool here = any_of_process(own, [&](int directory, const char* name, int fd) {
-    if (fd == leaver || is_own_descriptor(fd) || (fd < leaver && leaves(leaving, fd))) return false;
+    if (fd == leaver || is_own_descriptor(fd) || (fd < leaver && leaves(closing_range, fd)))
+      return false;
     return is_it(own, directory, name, fd);
   });
   if (here) return true;
@@ -141,33 +143,33 @@ bool any_left(const dmt::Layout& w, const Leaving& leaving, int leaver, Conditio
 }
 
 // Whether another descriptor has the same open file.
-bool is_shared(const dmt::Layout& w, const Leaving& leaving, int fd) noexcept {
+bool is_shared(const dmt::Layout& w, const ClosedRange& closing_range, int fd) noexcept {
   const long own = raw_syscall(SYS_getpid);
-  return any_left(w, leaving, fd, [&](long pid, int, const char*, int other) {
+  return any_open_elsewhere(w, closing_range, fd, [&](long pid, int, const char*, int other) {
     return raw_syscall(SYS_kcmp, own, pid, KCMP_FILE, fd, other) == 0;
   });
 }
 
 // Whether any descriptor has the file open.
-bool is_file_open(const dmt::Layout& w, const Leaving& leaving, int fd,
+bool is_file_open(const dmt::Layout& w, const ClosedRange& closing_range, int fd,
                   const struct stat& s) noexcept {
-  return any_left(w, leaving, fd, [&](long, int directory, const char* name, int) {
+  return any_open_elsewhere(w, closing_range, fd, [&](long, int directory, const char* name, int) {
     struct stat other {};
     return look(directory, name, 0, other) && other.st_dev == s.st_dev && other.st_ino == s.st_ino;
   });
 }
 
-constexpr Leaving kNone = {0, -1};
+constexpr ClosedRange kNone = {0, -1};
 
 // Ends the watches of a file that has no name any more, unless it is open.
-void tell_of_end(dmt::Layout& w, std::uint64_t number, const Leaving& leaving, int fd,
-                 const struct stat& s) noexcept {
+void end_watches_if_closed(dmt::Layout& w, std::uint64_t number, const ClosedRange& closing_range,
+                           int fd, const struct stat& s) noexcept {
   if (number == 0 || !dmt::is_file_watched(w, number)) return;
-  if (self.filters == nullptr && is_file_open(w, leaving, fd, s)) return;
+  if (self.filters == nullptr && is_file_open(w, closing_range, fd, s)) return;
   dmt::report_file_end(w, number);
 }
 
-void tell_of_closed(dmt::Layout& w, const Leaving& leaving, int fd) noexcept {
+void report_closed(dmt::Layout& w, const ClosedRange& closing_range, int fd) noexcept {
   const long flags = raw_syscall(SYS_fcntl, fd, F_GETFL);
   if (flags < 0 || (flags & O_PATH) != 0 || !is_plain(fd)) return;
   const Scratch<char> path(PATH_MAX);
@@ -175,11 +177,11 @@ void tell_of_closed(dmt::Layout& w, const Leaving& leaving, int fd) noexcept {
   FileEvent e;
   if (!describe(w, fd, s, path, e)) return;
   if (!dmt::is_file_watched(w, e.file) && !dmt::is_file_watched(w, e.directory)) return;
-  if (is_shared(w, leaving, fd)) return;
+  if (is_shared(w, closing_range, fd)) return;
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-  tell(w, e, (writes ? IN_CLOSE_WRITE : IN_CLOSE_NOWRITE) | kind_of(s));
+  report_event(w, e, (writes ? IN_CLOSE_WRITE : IN_CLOSE_NOWRITE) | kind_of(s));
   if (s.st_nlink == 0 || (S_ISDIR(s.st_mode) && e.is_unlinked)) {
-    tell_of_end(w, e.file, leaving, fd, s);
+    end_watches_if_closed(w, e.file, closing_range, fd, s);
   }
 }
 
@@ -196,90 +198,91 @@ void find_name(dmt::Layout& w, const Name& name, FileEvent& e) noexcept {
 }
 
 // Reports that the link count of a file has changed.
-void tell_of_links(dmt::Layout& w, const Before& b) noexcept {
+void report_link_count(dmt::Layout& w, const Before& b) noexcept {
   if (b.is_known && !S_ISDIR(b.status.st_mode)) {
-    tell(w, {.file = known_inode_number(w, b.status)}, IN_ATTRIB);
+    report_event(w, {.file = known_inode_number(w, b.status)}, IN_ATTRIB);
   }
 }
 
 // Ends the watches of the file if that was its last name.
-void tell_of_last_name(dmt::Layout& w, const Before& b) noexcept {
+void end_watches_if_last_name(dmt::Layout& w, const Before& b) noexcept {
   if (!b.is_known || (!S_ISDIR(b.status.st_mode) && b.status.st_nlink > 1)) return;
-  tell_of_end(w, known_inode_number(w, b.status), kNone, -1, b.status);
+  end_watches_if_closed(w, known_inode_number(w, b.status), kNone, -1, b.status);
 }
 
-void tell_of_move(dmt::Layout& w, const Name& from, const Name& to, const Before& file,
-                  const Before* replaced) noexcept {
+void report_move(dmt::Layout& w, const Name& from, const Name& to, const Before& file,
+                 const Before* replaced) noexcept {
   const std::uint32_t kind = kind_of(file.status);
   FileEvent e{.cookie = dmt::new_move_cookie(w)};
   find_name(w, from, e);
-  tell(w, e, IN_MOVED_FROM | kind);
+  report_event(w, e, IN_MOVED_FROM | kind);
   find_name(w, to, e);
-  tell(w, e, IN_MOVED_TO | kind);
-  if (replaced != nullptr) tell_of_links(w, *replaced);
-  tell(w, {.file = known_inode_number(w, file.status)}, IN_MOVE_SELF);
+  report_event(w, e, IN_MOVED_TO | kind);
+  if (replaced != nullptr) report_link_count(w, *replaced);
+  report_event(w, {.file = known_inode_number(w, file.status)}, IN_MOVE_SELF);
 }
 
 }  // namespace
 
-void tell_of_descriptor(dmt::Layout& w, int fd, std::uint32_t events) noexcept {
+void report_descriptor_event(dmt::Layout& w, int fd, std::uint32_t events) noexcept {
   if (!is_plain(fd) || is_own_descriptor(fd)) return;
   const Scratch<char> path(PATH_MAX);
   struct stat s {};
   FileEvent e;
-  if (describe(w, fd, s, path, e)) tell(w, e, events | kind_of(s));
+  if (describe(w, fd, s, path, e)) report_event(w, e, events | kind_of(s));
 }
 
-void tell_of_opening(dmt::Layout& w, int fd, int flags, bool is_new) noexcept {
+void report_opening(dmt::Layout& w, int fd, int flags, bool is_new) noexcept {
   if ((flags & O_PATH) != 0) return;
   const Scratch<char> path(PATH_MAX);
   struct stat s {};
   FileEvent e;
   if (!describe(w, fd, s, path, e)) return;
-  if (is_new && !e.is_unlinked) tell(w, e, IN_CREATE);
-  tell(w, e, IN_OPEN | kind_of(s));
-  if ((flags & O_TRUNC) != 0 && !is_new) tell(w, e, IN_MODIFY);
+  if (is_new && !e.is_unlinked) report_event(w, e, IN_CREATE);
+  report_event(w, e, IN_OPEN | kind_of(s));
+  if ((flags & O_TRUNC) != 0 && !is_new) report_event(w, e, IN_MODIFY);
 }
 
-void tell_of_closing(dmt::Layout& w, const Leaving& leaving) noexcept {
-  if (leaving.first == leaving.last) {
-    if (!is_own_descriptor(leaving.first)) tell_of_closed(w, leaving, leaving.first);
+void report_closing(dmt::Layout& w, const ClosedRange& closing_range) noexcept {
+  if (closing_range.first == closing_range.last) {
+    if (!is_own_descriptor(closing_range.first))
+      report_closed(w, closing_range, closing_range.first);
     return;
   }
   // The kernel lists the lowest descriptor first.
   any_of_process(raw_syscall(SYS_getpid), [&](int, const char*, int fd) {
-    if (!is_own_descriptor(fd) && leaves(leaving, fd)) tell_of_closed(w, leaving, fd);
+    if (!is_own_descriptor(fd) && leaves(closing_range, fd)) report_closed(w, closing_range, fd);
     return false;
   });
 }
 
-void tell_of_name(dmt::Layout& w, int directory, const char* path, std::uint32_t event) noexcept {
+void report_name(dmt::Layout& w, int directory, const char* path, std::uint32_t event) noexcept {
   FileEvent e;
   find_name(w, {directory, path}, e);
-  tell(w, e, event);
+  report_event(w, e, event);
 }
 
-void tell_of_place(dmt::Layout& w, int directory, const char* path, int flags,
-                   std::uint32_t events) noexcept {
-  if (path == nullptr) return tell_of_descriptor(w, directory, events);
+void report_path(dmt::Layout& w, int directory, const char* path, int flags,
+                 std::uint32_t events) noexcept {
+  if (path == nullptr) return report_descriptor_event(w, directory, events);
   if (self.filters != nullptr) return;
   const int follow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
   const long fd = raw_syscall(SYS_openat, directory, path, O_PATH | O_CLOEXEC | follow, 0);
   if (fd < 0) return;
-  tell_of_descriptor(w, static_cast<int>(fd), events);
+  report_descriptor_event(w, static_cast<int>(fd), events);
   raw_syscall(SYS_close, fd);
 }
 
 void look_before(const dmt::Layout& w, int directory, const char* path, Before& out) noexcept {
-  if (!wants(w, IN_ALL_EVENTS)) return;
+  if (!is_watched(w, IN_ALL_EVENTS)) return;
   out.is_known = look(directory, path, AT_SYMLINK_NOFOLLOW, out.status);
 }
 
 void removed(dmt::Layout& w, int directory, const char* path, const Before& file) noexcept {
   if (!file.is_known) return;
-  tell_of_links(w, file);
-  tell_of_last_name(w, file);  // as Linux: before the event of the directory
-  tell_of_name(w, directory, path, IN_DELETE | kind_of(file.status));
+  report_link_count(w, file);
+  end_watches_if_last_name(w, file);  // as Linux: before the event of the directory
+  report_name(w, directory, path, IN_DELETE | kind_of(file.status));
 }
 
 void moved(dmt::Layout& w, const Name& from, const Name& to, const Before& file,
@@ -289,19 +292,19 @@ void moved(dmt::Layout& w, const Name& from, const Name& to, const Before& file,
   const bool is_same = target.is_known && target.status.st_dev == file.status.st_dev &&
                        target.status.st_ino == file.status.st_ino;
   if (is_same) return;  // two names of one file: the call changed nothing
-  tell_of_move(w, from, to, file, replaces ? &target : nullptr);
-  if (exchanged && target.is_known) tell_of_move(w, to, from, target, nullptr);
-  if (replaces) tell_of_last_name(w, target);
+  report_move(w, from, to, file, replaces ? &target : nullptr);
+  if (exchanged && target.is_known) report_move(w, to, from, target, nullptr);
+  if (replaces) end_watches_if_last_name(w, target);
 }
 
 void linked(dmt::Layout& w, const Name& from, int flags, const Name& to) noexcept {
-  if (!wants(w, IN_CREATE | IN_ATTRIB)) return;
+  if (!is_watched(w, IN_CREATE | IN_ATTRIB)) return;
   struct stat s {};
   const int follow = (flags & AT_SYMLINK_FOLLOW) != 0 ? 0 : AT_SYMLINK_NOFOLLOW;
   if (look(from.directory, from.path, follow | (flags & AT_EMPTY_PATH), s)) {
-    tell(w, {.file = known_inode_number(w, s)}, IN_ATTRIB);
+    report_event(w, {.file = known_inode_number(w, s)}, IN_ATTRIB);
   }
-  tell_of_name(w, to.directory, to.path, IN_CREATE);
+  report_name(w, to.directory, to.path, IN_CREATE);
 }
 
 void report_later(Op op, int fd, std::uint32_t events) noexcept {

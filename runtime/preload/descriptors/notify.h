@@ -27,48 +27,48 @@
 
 namespace crane::notify {
 
-inline bool wants(const dmt::Layout& w, std::uint32_t events) noexcept {
+inline bool is_watched(const dmt::Layout& w, std::uint32_t events) noexcept {
   return (w.scheduler.watched_events & events) != 0;
 }
 
 // --- open files ----------------------------------------------------------------------------------
 
-void tell_of_descriptor(dmt::Layout& w, int fd, std::uint32_t events) noexcept;
+void report_descriptor_event(dmt::Layout& w, int fd, std::uint32_t events) noexcept;
 inline void by_descriptor(dmt::Layout& w, int fd, std::uint32_t events) noexcept {
-  if (wants(w, events)) tell_of_descriptor(w, fd, events);
+  if (is_watched(w, events)) report_descriptor_event(w, fd, events);
 }
 // Reports that the plain descriptor `fd` was opened with `flags`.  `is_new` is true if the call
 // created the file.
-void tell_of_opening(dmt::Layout& w, int fd, int flags, bool is_new) noexcept;
+void report_opening(dmt::Layout& w, int fd, int flags, bool is_new) noexcept;
 inline void opened(dmt::Layout& w, int fd, int flags, bool is_new) noexcept {
-  if (wants(w, IN_ALL_EVENTS)) tell_of_opening(w, fd, flags, is_new);
+  if (is_watched(w, IN_ALL_EVENTS)) report_opening(w, fd, flags, is_new);
 }
 
 // Descriptors that are about to be closed, in order: all of [first, last], or only those that exec
 // closes.
-struct Leaving {
+struct ClosedRange {
   int first, last;
   bool on_exec = false;
 };
-void tell_of_closing(dmt::Layout& w, const Leaving& leaving) noexcept;
-inline void closing(dmt::Layout& w, const Leaving& leaving) noexcept {
-  if (wants(w, IN_ALL_EVENTS)) tell_of_closing(w, leaving);
+void report_closing(dmt::Layout& w, const ClosedRange& closing_range) noexcept;
+inline void closing(dmt::Layout& w, const ClosedRange& closing_range) noexcept {
+  if (is_watched(w, IN_ALL_EVENTS)) report_closing(w, closing_range);
 }
 
 // --- names ---------------------------------------------------------------------------------------
 
 // Reports a new name `path` in its directory (IN_CREATE), perhaps with IN_ISDIR.
-void tell_of_name(dmt::Layout& w, int directory, const char* path, std::uint32_t event) noexcept;
+void report_name(dmt::Layout& w, int directory, const char* path, std::uint32_t event) noexcept;
 inline void made(dmt::Layout& w, int directory, const char* path, std::uint32_t kind = 0) noexcept {
-  if (wants(w, IN_CREATE)) tell_of_name(w, directory, path, IN_CREATE | kind);
+  if (is_watched(w, IN_CREATE)) report_name(w, directory, path, IN_CREATE | kind);
 }
 // Reports events of the file at `path`; flags: AT_SYMLINK_NOFOLLOW. Null path: of the descriptor
 // `directory`.
-void tell_of_place(dmt::Layout& w, int directory, const char* path, int flags,
-                   std::uint32_t events) noexcept;
+void report_path(dmt::Layout& w, int directory, const char* path, int flags,
+                 std::uint32_t events) noexcept;
 inline void by_place(dmt::Layout& w, int directory, const char* path, int flags,
                      std::uint32_t events) noexcept {
-  if (wants(w, events)) tell_of_place(w, directory, path, flags, events);
+  if (is_watched(w, events)) report_path(w, directory, path, flags, events);
 }
 
 // The status of a file before its name was removed.
@@ -91,7 +91,7 @@ void linked(dmt::Layout& w, const Name& from, int flags, const Name& to) noexcep
 
 // --- calls that take no turn ---------------------------------------------------------------------
 
-inline bool wants_later(std::uint32_t events) noexcept {
+inline bool needs_late_report(std::uint32_t events) noexcept {
   return (self.watched_events & events) != 0;
 }
 // Takes a turn for the report.
@@ -99,7 +99,7 @@ void report_later(Op op, int fd, std::uint32_t events) noexcept;
 void report_place_later(Op op, int directory, const char* path, int flags,
                         std::uint32_t events) noexcept;
 inline ssize_t after_read(Op op, int fd, ssize_t done) noexcept {
-  if (done > 0 && wants_later(IN_ACCESS)) report_later(op, fd, IN_ACCESS);
+  if (done > 0 && needs_late_report(IN_ACCESS)) report_later(op, fd, IN_ACCESS);
   return done;
 }
 

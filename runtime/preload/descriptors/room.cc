@@ -26,7 +26,7 @@ bool waits_for_room() noexcept {
   return without_turn().header.configuration.waits_for_room != 0 && self.slot != dmt::kNone;
 }
 
-bool lies_on_disk(int fd) noexcept {
+bool is_on_disk(int fd) noexcept {
   struct stat info {};
   struct statfs system {};
   return raw_syscall(SYS_fstat, fd, &info) == 0 && S_ISREG(info.st_mode) &&
@@ -70,7 +70,7 @@ RoomWait::~RoomWait() {
 bool RoomWait::again(int error, int fd) noexcept {
   if (error != ENOSPC && error != EDQUOT) return false;
   if (!waits_) {
-    if (!waits_for_room() || (fd >= 0 && !lies_on_disk(fd))) return false;
+    if (!waits_for_room() || (fd >= 0 && !is_on_disk(fd))) return false;
     waits_ = true;
     without_turn().scheduler.wait_for_room.fetch_add(1, std::memory_order_relaxed);
     // Counts as inside Crane: preempting a thread that waits for room gains nothing (stall.h).
@@ -87,7 +87,7 @@ bool RoomWait::again(int error, int fd) noexcept {
 ssize_t write_rest(const Written& w, ssize_t done) noexcept {
   const std::size_t wanted = bytes_of(w);
   auto written = static_cast<std::size_t>(done);
-  if (written >= wanted || !waits_for_room() || !lies_on_disk(w.fd) || has_limit()) return done;
+  if (written >= wanted || !waits_for_room() || !is_on_disk(w.fd) || has_limit()) return done;
   while (written < wanted) {
     const struct iovec rest = piece_at(w, written);
     const off64_t at = w.at < 0 ? -1 : w.at + static_cast<off64_t>(written);

@@ -44,13 +44,13 @@ ssize_t read_count(Turn& turn, int fd, std::uint32_t file, const Buffers& buffer
     const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;
   }
-  const std::uint64_t given = c.semaphore ? 1 : c.count;
-  c.count -= given;
-  Cursor(buffers).scatter(&given, sizeof given);
+  const std::uint64_t value_read = c.semaphore ? 1 : c.count;
+  c.count -= value_read;
+  Cursor(buffers).scatter(&value_read, sizeof value_read);
   dmt::refresh_readiness(turn.w, file, c.count == 0);  // an edge for writers
   // Wakes writers that wait for room to add.
   dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
-  return sizeof given;
+  return sizeof value_read;
 }
 
 ssize_t write_event(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {

@@ -34,11 +34,11 @@ std::uint32_t end_of(const dmt::Layout& w, std::uint64_t name, FileKind kind) no
   return 0;
 }
 
-void connect(dmt::Layout& w, std::uint32_t mine, std::uint32_t other) noexcept {
-  w.files[mine].stream.peer = other;
-  w.files[other].stream.peer = mine;
-  w.files[mine].port = w.files[other].port = dmt::kFifoMet;
-  dmt::refresh_readiness(w, mine, true);
+void connect(dmt::Layout& w, std::uint32_t own_end, std::uint32_t other) noexcept {
+  w.files[own_end].stream.peer = other;
+  w.files[other].stream.peer = own_end;
+  w.files[own_end].port = w.files[other].port = dmt::kFifoMet;
+  dmt::refresh_readiness(w, own_end, true);
   dmt::refresh_readiness(w, other, true);
 }
 
@@ -78,7 +78,7 @@ std::uint32_t take_end(Turn& turn, int fd, std::uint64_t name, FileKind kind, bo
 }
 
 // Warns that a process outside the server cannot open the other end.
-void say_waiting(const char* path) noexcept {
+void log_waiting(const char* path) noexcept {
   static bool reported = false;
   if (!first_time(reported)) return;
   Message() << "open: " << path << ": waits until a process of the server opens this FIFO's other"
@@ -104,7 +104,7 @@ long open_in_kernel(Turn& turn, int directory, const char* path, int flags,
     if (!writes || end_of(turn.w, name, FileKind::kPipeRead) != 0) return fd;
     if (fd >= 0) raw_syscall(SYS_close, fd);
     if ((flags & O_NONBLOCK) != 0) return -ENXIO;
-    say_waiting(path);
+    log_waiting(path);
     const int error = await_opening(turn, opening_object(name, FileKind::kPipeRead));
     if (error == -EINTR) return error;
   }
@@ -250,7 +250,7 @@ int open(Turn& turn, int directory, const char* path, int flags,
   if (number < 0) return number;
   dmt::signal(turn.w, opening_object(name, kind), dmt::kAll);
   if (kind == FileKind::kPipeWrite || other != 0 || nonblocking) return number;
-  say_waiting(path);
+  log_waiting(path);
   int error;
   while ((error = await_opening(turn, opening_object(name, awaited))) == -EAGAIN) {
     if (turn.w.files[file].stream.peer != 0) break;

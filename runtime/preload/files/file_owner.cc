@@ -64,7 +64,7 @@ int set_by_record(const dmt::Layout& w, FileRecord& f, const struct f_owner_ex& 
   }
 }
 
-int give_record(const FileRecord& f, struct f_owner_ex& out) noexcept {
+int copy_owner(const FileRecord& f, struct f_owner_ex& out) noexcept {
   out.type = f.owner.kind == OwnerKind::kGroup     ? F_OWNER_PGRP
              : f.owner.kind == OwnerKind::kProcess ? F_OWNER_PID
                                                    : F_OWNER_TID;
@@ -89,7 +89,7 @@ int control(Turn& turn, FileRecord& f, int command, long x) noexcept {
     case F_SETOWN_EX:
       return set_by_record(turn.w, f, *reinterpret_cast<const struct f_owner_ex*>(x));
     case F_GETOWN_EX:
-      return give_record(f, *reinterpret_cast<struct f_owner_ex*>(x));
+      return copy_owner(f, *reinterpret_cast<struct f_owner_ex*>(x));
     case F_SETSIG:
       return set_signal(f, x);
     case F_GETSIG:
@@ -101,11 +101,11 @@ int control(Turn& turn, FileRecord& f, int command, long x) noexcept {
 
 int device_control(Turn& turn, FileRecord& f, int fd, unsigned long command, long x) noexcept {
   if (command == FIOASYNC) {
-    if (!dmt::may_tell_owner(f.kind)) return -ENOTTY;
-    set_told(f, fd, *reinterpret_cast<const int*>(x) != 0);
+    if (!dmt::can_signal_owner(f.kind)) return -ENOTTY;
+    set_async(f, fd, *reinterpret_cast<const int*>(x) != 0);
     return 0;
   }
-  if (!S_ISSOCK(ops_of(f).mode) || !dmt::may_tell_owner(f.kind)) return kNotOfOwner;
+  if (!S_ISSOCK(ops_of(f).mode) || !dmt::can_signal_owner(f.kind)) return kNotOfOwner;
   switch (command) {
     case FIOSETOWN:
     case SIOCSPGRP:
@@ -119,8 +119,8 @@ int device_control(Turn& turn, FileRecord& f, int fd, unsigned long command, lon
   }
 }
 
-void set_told(FileRecord& f, int fd, bool on) noexcept {
-  if (!dmt::may_tell_owner(f.kind) || f.owner.wants_signal == on) return;
+void set_async(FileRecord& f, int fd, bool on) noexcept {
+  if (!dmt::can_signal_owner(f.kind) || f.owner.wants_signal == on) return;
   f.owner.wants_signal = on;
   f.owner.fd = on ? fd : 0;
 }

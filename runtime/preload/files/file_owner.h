@@ -16,6 +16,6 @@ int control(Turn& turn, FileRecord& f, int command, long x) noexcept;
 // Handles a command of ioctl, or returns kNotOfOwner.
 int device_control(Turn& turn, FileRecord& f, int fd, unsigned long command, long x) noexcept;
 // Sets O_ASYNC for F_SETFL. As Linux, it ignores kinds of files that send no signal.
-void set_told(FileRecord& f, int fd, bool on) noexcept;
+void set_async(FileRecord& f, int fd, bool on) noexcept;
 
 }  // namespace crane::file_owner

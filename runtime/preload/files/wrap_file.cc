@@ -47,7 +47,7 @@ int set_status_flags(Turn& turn, FileRecord& f, int fd, long flags) noexcept {
   }
   const bool on = (flags & O_NONBLOCK) != 0;
   f.nonblocking = on;
-  file_owner::set_told(f, fd, (flags & O_ASYNC) != 0);
+  file_owner::set_async(f, fd, (flags & O_ASYNC) != 0);
   if (f.kind == FileKind::kPipeBoth) {
     turn.w.files[f.both.reads].nonblocking = turn.w.files[f.both.writes].nonblocking = on;
   }
@@ -201,7 +201,7 @@ int duplicate_to(Op op, int fd, int to, int flags) noexcept {
       if (is_open(fd)) notify::closing(turn.w, {to, to});
     }
     result = finish_int(turn, bind_duplicate(turn, fd, raw_syscall(SYS_dup3, fd, to, flags)));
-    file_lock::may_have_gone(turn.w);  // the locks that `to` held
+    file_lock::wake_lock_waiters(turn.w);  // the locks that `to` held
   }
   if (result >= 0 && result <= STDERR_FILENO) adopt_standard_stream(result);
   return result;
@@ -236,7 +236,7 @@ int close_all(Turn& turn, unsigned first, unsigned last, int flags) noexcept {
 }
 
 // Folds the result of a call of libc's form.
-int told(Turn& turn, int result) noexcept {
+int record_result(Turn& turn, int result) noexcept {
   turn.result(result < 0 ? -static_cast<std::int64_t>(errno) : std::int64_t{result});
   return result;
 }
@@ -251,7 +251,7 @@ int make_name(Op op, Note note, int directory, const char* path, std::uint32_t k
     note(turn, directory, path);
     notify::made(turn.w, directory, path, kind);
   }
-  return told(turn, result);
+  return record_result(turn, result);
 }
 
 template <typename Call>
@@ -263,7 +263,7 @@ int link_name(Op op, const notify::Name& from, int flags, const notify::Name& to
     note_parent(turn, to.directory, to.path);
     notify::linked(turn.w, from, flags, to);
   }
-  return told(turn, result);
+  return record_result(turn, result);
 }
 
 template <typename Call>
@@ -276,7 +276,7 @@ int remove_name(Op op, int directory, const char* path, Call call) noexcept {
     note_parent(turn, directory, path);
     notify::removed(turn.w, directory, path, file);
   }
-  return told(turn, result);
+  return record_result(turn, result);
 }
 
 // Refuses to make or remove a directory in a kernel file system, where it is a control group or the
@@ -291,7 +291,7 @@ int if_private(int directory, const char* path, Call call) noexcept {
 int close(int fd) {
   Turn turn(Op::close);
   const int result = close_descriptor(turn, fd);
-  file_lock::may_have_gone(turn.w);
+  file_lock::wake_lock_waiters(turn.w);
   if (is_parallel()) turn.yield();  // rule 23
   return finish_int(turn, result);
 }
@@ -299,13 +299,13 @@ int close(int fd) {
 int close_range(unsigned first, unsigned last, int flags) {
   Turn turn(Op::close_range);
   const int result = close_all(turn, first, last, flags);
-  file_lock::may_have_gone(turn.w);
+  file_lock::wake_lock_waiters(turn.w);
   return finish_int(turn, result);
 }
 void closefrom(int first) {
   Turn turn(Op::closefrom);
   turn.result(close_all(turn, first < 0 ? 0 : static_cast<unsigned>(first), ~0u, 0));
-  file_lock::may_have_gone(turn.w);
+  file_lock::wake_lock_waiters(turn.w);
 }
 
 int dup(int fd) {
@@ -394,7 +394,7 @@ int renameat2(int d, const char* p, int e, const char* q, unsigned f) {
     note_parent(turn, e, q);
     notify::moved(turn.w, {d, p}, {e, q}, file, target, (f & RENAME_EXCHANGE) != 0);
   }
-  return told(turn, result);
+  return record_result(turn, result);
 }
 int link(const char* p, const char* q) {
   return link_name(Op::link, {AT_FDCWD, p}, 0, {AT_FDCWD, q}, [=] { return real::link(p, q); });
@@ -448,7 +448,7 @@ int truncate(const char* p, off_t n) {
     note_truncated(turn, p);
     notify::by_place(turn.w, AT_FDCWD, p, 0, IN_MODIFY);
   }
-  return told(turn, result);
+  return record_result(turn, result);
 }
 int truncate64(const char* p, off64_t n) { return wrap::truncate(p, n); }
 int ftruncate(int fd, off_t n) {

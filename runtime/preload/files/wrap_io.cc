@@ -41,9 +41,9 @@ auto plain_write(Op op, int fd, Call call, Success by = Success::kBytes, int sou
   }
   note_written(fd);
   const auto result = call();
-  if (!is_done(by, result) || !notify::wants_later(IN_MODIFY | IN_ACCESS)) return result;
+  if (!is_done(by, result) || !notify::needs_late_report(IN_MODIFY | IN_ACCESS)) return result;
   if (source >= 0) notify::after_read(op, source, result);
-  if (notify::wants_later(IN_MODIFY)) notify::report_later(op, fd, IN_MODIFY);
+  if (notify::needs_late_report(IN_MODIFY)) notify::report_later(op, fd, IN_MODIFY);
   return result;
 }
 

@@ -56,20 +56,20 @@ Waiting waiting[dmt::kMessageNoticesMax];
 
 // The thread was started at the registration; it ends without a call when the registration is
 // removed.
-void* await_notice(void* given) noexcept {
-  Waiting mine;
+void* await_notice(void* argument) noexcept {
+  Waiting own_wait;
   bool fired = false;
   {
     const InsideCrane inside;
     Turn turn(Op::mq_notify);
-    mine = *static_cast<Waiting*>(given);
+    own_wait = *static_cast<Waiting*>(argument);
     exchange_mask(turn.w, ~0ull);
-    const std::uint64_t object = dmt::notice_object(mine.notice);
-    while (dmt::is_registered(turn.w, mine.notice, mine.generation)) turn.wait(object);
-    fired = dmt::has_fired(turn.w, mine.notice, mine.generation);
-    static_cast<Waiting*>(given)->used = false;
+    const std::uint64_t object = dmt::notice_object(own_wait.notice);
+    while (dmt::is_registered(turn.w, own_wait.notice, own_wait.generation)) turn.wait(object);
+    fired = dmt::has_fired(turn.w, own_wait.notice, own_wait.generation);
+    static_cast<Waiting*>(argument)->used = false;
   }
-  if (fired) mine.function(mine.value);
+  if (fired) own_wait.function(own_wait.value);
   return nullptr;
 }
 
@@ -83,7 +83,7 @@ int start_waiting(const struct sigevent& e, std::uint32_t notice,
   if (place == nullptr) {
     static constinit Bound bound{dmt::kMessageNoticesMax, "threads that wait for a notice",
                                  "mq_notify fails (ENOMEM)"};
-    bound.say();
+    bound.count_refusal();
     return ENOMEM;
   }
   *place = {true, notice, generation, e.sigev_notify_function, e.sigev_value};

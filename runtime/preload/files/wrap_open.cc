@@ -87,7 +87,7 @@ int open_how(Turn& turn, int directory, const char* path, const void* how,
   }
   const auto flags = has_flags ? static_cast<int>(*static_cast<const std::uint64_t*>(how)) : 0;
   const bool makes =
-      (flags & O_CREAT) != 0 && notify::wants(turn.w, IN_CREATE) && !exists(directory, path);
+      (flags & O_CREAT) != 0 && notify::is_watched(turn.w, IN_CREATE) && !exists(directory, path);
   const int fd = bind_plain(
       turn, with_room_raw([=] { return raw_syscall(SYS_openat2, directory, path, how, size); }));
   if (fd >= 0) notify::opened(turn.w, fd, flags, makes);

@@ -88,7 +88,7 @@ bool can_undo(const dmt::Layout& w, int id, const struct sembuf* ops, std::size_
   if (wanted == 0) return true;
   const auto free = std::count_if(std::begin(w.semaphore_undos), std::end(w.semaphore_undos),
                                   [](const dmt::SemaphoreUndo& u) { return u.change == 0; });
-  if (wanted > free) bound.say();
+  if (wanted > free) bound.count_refusal();
   return wanted <= free;
 }
 

@@ -222,7 +222,7 @@ FILE* fopen64(const char* p, const char* m) { return wrap::fopen(p, m); }
 FILE* freopen(const char* p, const char* m, FILE* f) {
   Turn turn(Op::freopen);
   const int before = f->_fileno, flags = flags_of(m);
-  const bool reports = p != nullptr && flags >= 0 && notify::wants(turn.w, IN_ALL_EVENTS);
+  const bool reports = p != nullptr && flags >= 0 && notify::is_watched(turn.w, IN_ALL_EVENTS);
   const bool makes = reports && (flags & O_CREAT) != 0 && !exists(AT_FDCWD, p);
   if (reports && before >= 0) {
     {
@@ -255,7 +255,7 @@ int fflush(FILE* f) {
     const OutsideCrane outside;
     result = real::fflush(f);
   }
-  if (f == nullptr || !notify::wants_later(IN_MODIFY)) return result;
+  if (f == nullptr || !notify::needs_late_report(IN_MODIFY)) return result;
   const int error = errno;
   if (has_written(f, f->_fileno)) notify::report_later(Op::fflush, f->_fileno, IN_MODIFY);
   errno = error;
@@ -295,7 +295,7 @@ int fclose(FILE* f) {
   }
   Turn turn(Op::fclose);
   await_flushes(fd, fd);
-  const bool reports = fd >= 0 && notify::wants(turn.w, IN_ALL_EVENTS);
+  const bool reports = fd >= 0 && notify::is_watched(turn.w, IN_ALL_EVENTS);
   int result, lost = 0;  // the error of the bytes that could not be written
   if (is_writable(fd)) {
     const OutsideCrane outside;

@@ -24,28 +24,28 @@ struct Walk {
 thread_local constinit Walk* walk = nullptr;
 
 struct stat uniform(Op op, const char* path, const struct stat& s, int kind) noexcept {
-  struct stat told = s;
-  if (kind == FTW_NS) return told;  // there is no status
+  struct stat uniform_stat = s;
+  if (kind == FTW_NS) return uniform_stat;  // there is no status
   const bool is_link = (walk->flags & FTW_PHYS) != 0 || kind == FTW_SLN;
   InsideCrane inside;
   Turn turn(op);
-  describe_plain(turn, {AT_FDCWD, path, is_link ? AT_SYMLINK_NOFOLLOW : 0}, told);
-  turn.result(told.st_ino);
-  return told;
+  describe_plain(turn, {AT_FDCWD, path, is_link ? AT_SYMLINK_NOFOLLOW : 0}, uniform_stat);
+  turn.result(uniform_stat.st_ino);
+  return uniform_stat;
 }
 
-int tell_with_level(const char* path, const struct stat* s, int kind, struct FTW* at) {
+int visit_with_level(const char* path, const struct stat* s, int kind, struct FTW* at) {
   const Walk* const own = walk;
   // With FTW_CHDIR the walk is in the file's directory.
   const char* const name = (own->flags & FTW_CHDIR) != 0 ? path + at->base : path;
-  const struct stat told = uniform(Op::nftw, name, *s, kind);
-  return own->with_level(path, &told, kind, at);
+  const struct stat uniform_stat = uniform(Op::nftw, name, *s, kind);
+  return own->with_level(path, &uniform_stat, kind, at);
 }
 
-int tell_without(const char* path, const struct stat* s, int kind) {
+int visit_without_level(const char* path, const struct stat* s, int kind) {
   const Walk* const own = walk;
-  const struct stat told = uniform(Op::ftw, path, *s, kind);
-  return own->without(path, &told, kind);
+  const struct stat uniform_stat = uniform(Op::ftw, path, *s, kind);
+  return own->without(path, &uniform_stat, kind);
 }
 
 template <typename Real>
@@ -118,14 +118,15 @@ int scan(Op op, int directory, const char* path, Entry*** list, Real real) noexc
 namespace wrap {
 
 int ftw(const char* p, __ftw_func_t each, int fds) {
-  return walk_with({nullptr, each, 0, walk}, [=] { return real::ftw(p, tell_without, fds); });
+  return walk_with({nullptr, each, 0, walk},
+                   [=] { return real::ftw(p, visit_without_level, fds); });
 }
 int ftw64(const char* p, __ftw64_func_t each, int fds) {
   return wrap::ftw(p, reinterpret_cast<__ftw_func_t>(each), fds);
 }
 int nftw(const char* p, __nftw_func_t each, int fds, int f) {
   return walk_with({each, nullptr, f, walk},
-                   [=] { return real::nftw(p, tell_with_level, fds, f); });
+                   [=] { return real::nftw(p, visit_with_level, fds, f); });
 }
 int nftw64(const char* p, __nftw64_func_t each, int fds, int f) {
   return wrap::nftw(p, reinterpret_cast<__nftw_func_t>(each), fds, f);

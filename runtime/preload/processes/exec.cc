@@ -224,7 +224,7 @@ int execute_or_shell(const char* path, char* const* argv, char* const* env) noex
   return execute(shell_path, shell.data(), env);
 }
 
-void settle_after_exec() noexcept {
+void clean_up_after_exec() noexcept {
   dmt::Layout& w = *segment;
   dmt::ProcessRecord& p = w.processes[self.process];
   p.exec_pending = false;
@@ -246,7 +246,7 @@ void settle_after_exec() noexcept {
       dmt::unbind_descriptor(w, self.process, static_cast<int>(fd));
     }
   }
-  file_lock::may_have_gone(w);  // with the descriptors closed on exec
+  file_lock::wake_lock_waiters(w);  // with the descriptors closed on exec
   dmt::delete_posix_timers(w, self.process);
   reset_handlers_for_exec();
 }

@@ -26,6 +26,6 @@ int execute_or_shell(const char* path, char* const* argv, char* const* env) noex
 
 // First operation of the new program. Unbinds the descriptors that exec closed, removes the other
 // threads, and resets the handlers. REQUIRES the turn.
-CRANE_REQUIRES_TURN void settle_after_exec() noexcept;
+CRANE_REQUIRES_TURN void clean_up_after_exec() noexcept;
 
 }  // namespace crane

@@ -321,7 +321,7 @@ int _Fork() { return fork_by(real::_Fork, false); }
 int clone(int (*)(void*), void*, int, void*) {
   static constinit Bound none{0, "supported calls of clone()",
                               "they fail (ENOSYS): use fork() or pthread_create()"};
-  none.say();
+  none.count_refusal();
   errno = ENOSYS;
   return -1;
 }

@@ -292,7 +292,7 @@ void publish() noexcept {
   if (!x.whole || x.page_count < kPagesMax) return;
   static constinit Bound bound{kPagesMax, "pages that a child of vfork may change",
                                "its parent gets only the stack and errno"};
-  bound.say();
+  bound.count_refusal();
 }
 
 int apply(const Exchange& x, int otherwise) noexcept {

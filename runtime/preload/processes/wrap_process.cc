@@ -204,7 +204,7 @@ const SpawnAction* actions_of(const posix_spawn_file_actions_t& a) noexcept {
 }
 
 // Moves to the terminal's foreground with SIGTTOU blocked; libc's child has all signals blocked.
-int come_to_front(int fd) noexcept {
+int set_foreground(int fd) noexcept {
   if (terminal::terminal_file(fd) == 0) return 0;
   const sigset_t output = set_of(bit_of(SIGTTOU));
   sigset_t mask;
@@ -250,7 +250,7 @@ int perform(const SpawnAction& a) noexcept {
       return 0;
     }
     case SpawnAction::kTerminal:
-      return come_to_front(a.terminal.fd);
+      return set_foreground(a.terminal.fd);
   }
   return EINVAL;
 }
@@ -354,7 +354,7 @@ Opened* claim_opened() noexcept {
     if (!__atomic_exchange_n(&o.used, true, __ATOMIC_ACQ_REL)) return &o;
   }
   static constinit Bound bound{kOpenedMax, "streams of popen", "popen fails (EMFILE)"};
-  bound.say();
+  bound.count_refusal();
   return nullptr;
 }
 

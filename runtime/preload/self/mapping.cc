@@ -71,7 +71,7 @@ bool has_room_for_mappings() noexcept {
   static constinit Bound bound{kMappingsMax - kReserve, "shared mappings of one process",
                                "mappings beyond it fail (ENOMEM)"};
   const bool has_room = taken.load(std::memory_order_relaxed) + kReserve <= kMappingsMax;
-  if (!has_room) bound.say();
+  if (!has_room) bound.count_refusal();
   return has_room;
 }
 

@@ -14,7 +14,7 @@ std::size_t rounded(std::size_t bytes) noexcept {
   return (bytes + kAlignment - 1) & ~(kAlignment - 1);
 }
 
-void give_back_from(std::uint32_t piece) noexcept {
+void release_from(std::uint32_t piece) noexcept {
   self.scratch.pieces = piece;
   self.scratch.used = self.scratch.piece[piece].begin;
 }
@@ -44,14 +44,14 @@ ScratchMemory::~ScratchMemory() {
     raw_syscall(SYS_munmap, data_, page_bytes_);
   } else {
     CRANE_ASSERT(piece_ < self.scratch.pieces);  // SCRATCH-1
-    give_back_from(piece_);
+    release_from(piece_);
   }
 }
 
 void ScratchMemory::forget_left_behind(std::uintptr_t target) noexcept {
   const ScratchState& s = self.scratch;
   while (s.pieces > 0 && signal_stack::is_left_behind(s.piece[s.pieces - 1].program, target)) {
-    give_back_from(s.pieces - 1);
+    release_from(s.pieces - 1);
   }
 }
 

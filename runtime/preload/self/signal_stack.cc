@@ -154,8 +154,8 @@ bool is_writable(std::uintptr_t begin, std::uintptr_t end) noexcept {
 // Returns where the kernel would put a frame for `action`; nothing may be written above it.
 std::uintptr_t top_for(const struct sigaction& action, std::uintptr_t interrupted) noexcept {
   const stack_t& alternate = self.stacks.alternate;
-  const bool wants = (action.sa_flags & SA_ONSTACK) != 0;
-  if (wants && (alternate.ss_flags & SS_DISABLE) == 0 && !is_on(alternate, interrupted)) {
+  const bool is_watched = (action.sa_flags & SA_ONSTACK) != 0;
+  if (is_watched && (alternate.ss_flags & SS_DISABLE) == 0 && !is_on(alternate, interrupted)) {
     return word_of(alternate.ss_sp) + alternate.ss_size;
   }
   return interrupted - kRedZone;

@@ -153,7 +153,7 @@ void each_living_thread(void (*call)(std::uint32_t thread_id)) noexcept;
 // addresses depend only on the schedule.
 extern std::atomic<std::uint32_t> ending_thread;  // its id; 0 = none
 void wait_for_ending_thread() noexcept;
-inline void let_ending_thread_go() noexcept {
+inline void release_ending_thread() noexcept {
   if (ending_thread.load(std::memory_order_relaxed) != 0) wait_for_ending_thread();
 }
 }  // namespace crane

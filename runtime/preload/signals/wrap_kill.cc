@@ -43,8 +43,8 @@ int send_to(dmt::Layout& w, pid_t p, int s, const dmt::SignalInfo& info) noexcep
   for (std::uint16_t i = 1; i < dmt::kProcessesMax; ++i) {
     const dmt::ProcessRecord& record = w.processes[i];
     if (record.state == dmt::ProcessState::kFree) continue;
-    const bool everybody = p == -1 && i != self.process && i != dmt::kMainProcess;
-    if (!everybody && (p == -1 || record.group != group)) continue;
+    const bool is_everyone = p == -1 && i != self.process && i != dmt::kMainProcess;
+    if (!is_everyone && (p == -1 || record.group != group)) continue;
     found = true;
     permitted = send_to_process(w, i, s, info) != EPERM || permitted;
   }

@@ -235,14 +235,14 @@ void name_fault_inside(int signo, const siginfo_t* info, const void* context) no
   static constinit std::atomic<unsigned> named{0};
   if (named.fetch_add(1, std::memory_order_relaxed) >= kNamed) return;
   const greg_t* registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
-  Message said;
-  said << "fault inside libcrane.so: signal " << signo << " for address ";
-  said.hex(reinterpret_cast<std::uintptr_t>(info->si_addr)) << ", at";
+  Message log_line;
+  log_line << "fault inside libcrane.so: signal " << signo << " for address ";
+  log_line.hex(reinterpret_cast<std::uintptr_t>(info->si_addr)) << ", at";
   std::uint64_t frame[2] = {static_cast<std::uint64_t>(registers[REG_RBP]),
                             static_cast<std::uint64_t>(registers[REG_RIP])};
   for (int i = 0; i < kFrames; ++i) {
     if (const std::uint64_t place = place_in_library(frame[1]); place != 0)
-      (said << " +").hex(place);
+      (log_line << " +").hex(place);
     const void* next = as_pointer(frame[0]);
     if (!is_readable(next, sizeof frame)) break;
     std::memcpy(frame, next, sizeof frame);
@@ -526,7 +526,8 @@ int await_signal(Op op, const sigset_t* set, const struct timespec* t, bool rest
   }
 }
 
-int await_and_tell(Op op, const sigset_t* set, siginfo_t* info, const struct timespec* t) noexcept {
+int await_and_report(Op op, const sigset_t* set, siginfo_t* info,
+                     const struct timespec* t) noexcept {
   dmt::SignalInfo sent{};
   const int result = await_signal(op, set, t, false, sent);
   if (result < 0) return fail(-result);
@@ -548,11 +549,11 @@ int sigwait(const sigset_t* set, int* s) {
 }
 
 int sigtimedwait(const sigset_t* set, siginfo_t* info, const struct timespec* t) {
-  return await_and_tell(Op::sigtimedwait, set, info, t);
+  return await_and_report(Op::sigtimedwait, set, info, t);
 }
 
 int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
-  return await_and_tell(Op::sigwaitinfo, set, info, nullptr);
+  return await_and_report(Op::sigwaitinfo, set, info, nullptr);
 }
 
 }  // namespace wrap

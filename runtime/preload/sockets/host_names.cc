@@ -77,7 +77,7 @@ bool know_name(const dmt::Layout& w, const NameRequest& request, ResolvedBody& a
 }
 
 void ask_the_leader(Turn& turn, const NameRequest& request, ResolvedBody& answer) noexcept {
-  const std::uint64_t number = dmt::ask_name(turn.w, own_slot(), request);
+  const std::uint64_t number = dmt::send_name_query(turn.w, own_slot(), request);
   answer.error = EAI_AGAIN;
   if (number == 0) return;
   for (;;) {

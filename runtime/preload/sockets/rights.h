@@ -36,9 +36,9 @@ void each_rights(const struct msghdr& message, Visit visit) noexcept {
   for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     const unsigned char* data = CMSG_DATA(c);
-    const std::size_t told = c->cmsg_len < CMSG_LEN(0) ? 0 : c->cmsg_len - CMSG_LEN(0);
+    const std::size_t stated_size = c->cmsg_len < CMSG_LEN(0) ? 0 : c->cmsg_len - CMSG_LEN(0);
     const std::size_t there = data < end ? static_cast<std::size_t>(end - data) : 0;
-    visit(Rights(data, std::min(told, there) / sizeof(int)));
+    visit(Rights(data, std::min(stated_size, there) / sizeof(int)));
   }
 }
 

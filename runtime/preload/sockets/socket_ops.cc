@@ -105,7 +105,7 @@ int unix_get_option(Turn& turn, int fd, std::uint32_t file, int level, int optio
                     socklen_t* n) noexcept {
   const int result = kernel_get_option(turn, fd, file, level, option, value, n);
   if (result == 0 && level == SOL_SOCKET && option == SO_ERROR) {
-    stream::note_error_told(turn.w, file);
+    stream::clear_error(turn.w, file);
   }
   return result;
 }

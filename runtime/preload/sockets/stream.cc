@@ -226,7 +226,7 @@ void drop_rights_before(dmt::Layout& w, std::uint32_t file, std::uint64_t place)
   }
 }
 
-void note_error_told(dmt::Layout& w, std::uint32_t file) noexcept {
+void clear_error(dmt::Layout& w, std::uint32_t file) noexcept {
   state(w, file).reset = false;
   dmt::refresh_readiness(w, file, false);
 }
@@ -235,11 +235,11 @@ void note_error_told(dmt::Layout& w, std::uint32_t file) noexcept {
 
 void connect_ends(dmt::Layout& w, std::uint32_t a, std::uint32_t b,
                   std::uint64_t capacity) noexcept {
-  for (const auto& [mine, other] : {std::pair{a, b}, std::pair{b, a}}) {
-    w.files[mine].stream = {};
-    w.files[mine].stream.peer = other;
-    w.files[mine].stream.capacity = capacity;
-    w.files[mine].stream.name = w.files[a].object;
+  for (const auto& [one, other] : {std::pair{a, b}, std::pair{b, a}}) {
+    w.files[one].stream = {};
+    w.files[one].stream.peer = other;
+    w.files[one].stream.capacity = capacity;
+    w.files[one].stream.name = w.files[a].object;
   }
   dmt::refresh_readiness(w, a, true);
   dmt::refresh_readiness(w, b, true);
@@ -296,7 +296,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
     const int kernel_flags = (flags & ~(MSG_DONTWAIT | MSG_WAITALL)) | (whole ? MSG_TRUNC : 0);
     const long result =
         with_kernel(fd, POLLIN, [&] { return raw_syscall(SYS_recvmsg, fd, &part, kernel_flags); });
-    if (result == -ECONNRESET) note_error_told(turn.w, file);
+    if (result == -ECONNRESET) clear_error(turn.w, file);
     if (result < 0) return done > 0 ? static_cast<ssize_t>(done) : result;
     if ((flags & MSG_PEEK) != 0) {
       bind_peeked_rights(turn, file, part);

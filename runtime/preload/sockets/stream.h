@@ -50,7 +50,7 @@ std::int64_t await_input(Turn& turn, int fd, std::uint32_t file, std::size_t wan
                          const WaitPolicy& policy) noexcept;
 std::int64_t await_room(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept;
 // Clears the error of a unix stream after the kernel returned it.
-void note_error_told(dmt::Layout& w, std::uint32_t file) noexcept;
+void clear_error(dmt::Layout& w, std::uint32_t file) noexcept;
 // Account for `n` bytes that the kernel moved.
 void note_read(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept;
 void note_written(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept;

@@ -124,8 +124,8 @@ ssize_t receive_urgent(dmt::Layout& w, std::uint32_t file, const Buffers& buffer
 
 // Handles a read at the urgent mark. Signals (SIGURG) are delivered first, and an urgent byte
 // outside the stream is dropped. 0, or a negative error number.
-int come_to_mark(Turn& turn, int fd, std::uint32_t file, int flags,
-                 const WaitPolicy& policy) noexcept {
+int advance_to_mark(Turn& turn, int fd, std::uint32_t file, int flags,
+                    const WaitPolicy& policy) noexcept {
   while (dmt::signal_deliverable(turn.w, own_slot())) {
     const int error = take_interruption(turn, fd, file, policy);
     if (error < 0) return error;
@@ -299,7 +299,7 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
   FileRecord& c = turn.w.files[accepted];
   c.nonblocking = (flags & SOCK_NONBLOCK) != 0;
   c.port = f.port;
-  c.connection.told_connected = true;
+  c.connection.reported_connected = true;
   show_as(f.port, c.connection);
   inherit_options(turn.w, file, accepted);
   const VirtualAddress peer = c.connection.peer;
@@ -365,7 +365,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
   for (;;) {
     if (dmt::is_at_mark(c)) {
       if (done > 0) return static_cast<ssize_t>(done);
-      const int error = come_to_mark(turn, fd, file, flags, policy);
+      const int error = advance_to_mark(turn, fd, file, flags, policy);
       if (error < 0) return error;
     }
     const std::uint64_t there = dmt::readable_bytes(turn.w, file);

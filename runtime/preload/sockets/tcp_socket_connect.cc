@@ -86,7 +86,7 @@ int connect_to_own(Turn& turn, int fd, std::uint32_t file, const VirtualAddress&
     addresses::map_to_ipv6(f.connection.peer);
     addresses::map_to_ipv6(f.connection.local);
   }
-  f.connection.told_connected = !f.nonblocking;
+  f.connection.reported_connected = !f.nonblocking;
   apply_options(turn, file);
   return f.nonblocking ? -EINPROGRESS : 0;
 }
@@ -103,8 +103,8 @@ int await_outcome(Turn& turn, int fd, std::uint32_t file, int under_way) noexcep
     const int error = take_connect_error(turn.w, file);
     return error != 0 ? -error : -ECONNABORTED;  // another call got the error
   }
-  if (f.kind != FileKind::kConnection || f.connection.told_connected) return -EISCONN;
-  f.connection.told_connected = true;
+  if (f.kind != FileKind::kConnection || f.connection.reported_connected) return -EISCONN;
+  f.connection.reported_connected = true;
   return 0;
 }
 

@@ -139,10 +139,10 @@ int give(const void* from, std::size_t length, void* value, socklen_t* size) noe
   *size = static_cast<socklen_t>(n);
   return 0;
 }
-int give_int(int number, void* value, socklen_t* size) noexcept {
+int copy_int(int number, void* value, socklen_t* size) noexcept {
   return give(&number, sizeof number, value, size);
 }
-int give_time(std::int64_t ns, void* value, socklen_t* size) noexcept {
+int copy_time(std::int64_t ns, void* value, socklen_t* size) noexcept {
   const struct timeval t = to_timeval(ns);
   return give(&t, sizeof t, value, size);
 }
@@ -159,7 +159,7 @@ int take_error(dmt::Layout& w, std::uint32_t file) noexcept {
   return error;
 }
 
-int give_tcp_info(const FileRecord& f, void* value, socklen_t* size) noexcept {
+int copy_tcp_info(const FileRecord& f, void* value, socklen_t* size) noexcept {
   struct tcp_info info;
   std::memset(&info, 0, sizeof info);
   info.tcpi_state = f.kind == FileKind::kListener                           ? TCP_LISTEN
@@ -191,7 +191,7 @@ int set_congestion(Options& o, const void* value, socklen_t size) noexcept {
   return -ENOENT;
 }
 
-int give_device(const Options& o, void* value, socklen_t* size) noexcept {
+int copy_device(const Options& o, void* value, socklen_t* size) noexcept {
   const std::size_t length = o.device[0] == '\0' ? 0 : std::strlen(o.device) + 1;
   if (*size < length) return -EINVAL;
   return give(o.device, length, value, size);
@@ -202,36 +202,36 @@ int get_special(dmt::Layout& w, std::uint32_t file, int level, int option, void*
                 socklen_t* size) noexcept {
   const FileRecord& f = w.files[file];
   const Options& o = options_of(file);
-  if (level == IPPROTO_TCP && option == TCP_INFO) return give_tcp_info(f, value, size);
+  if (level == IPPROTO_TCP && option == TCP_INFO) return copy_tcp_info(f, value, size);
   if (level == IPPROTO_TCP && option == TCP_CONGESTION) {
     return give(kCongestion[o.is_reno ? 1 : 0], kCongestionBytes, value, size);
   }
   if (level != SOL_SOCKET) return -ENOPROTOOPT;
   switch (option) {
     case SO_ERROR:
-      return give_int(take_error(w, file), value, size);
+      return copy_int(take_error(w, file), value, size);
     case SO_TYPE:
-      return give_int(SOCK_STREAM, value, size);
+      return copy_int(SOCK_STREAM, value, size);
     case SO_DOMAIN:
-      return give_int(f.port, value, size);
+      return copy_int(f.port, value, size);
     case SO_PROTOCOL:
-      return give_int(unix_socket::is_to_host(f) ? 0 : IPPROTO_TCP, value, size);
+      return copy_int(unix_socket::is_to_host(f) ? 0 : IPPROTO_TCP, value, size);
     case SO_ACCEPTCONN:
-      return give_int(f.kind == FileKind::kListener ? 1 : 0, value, size);
+      return copy_int(f.kind == FileKind::kListener ? 1 : 0, value, size);
     case SO_RCVLOWAT:
-      return give_int(static_cast<int>(f.kind == FileKind::kConnection ? f.connection.low_water
+      return copy_int(static_cast<int>(f.kind == FileKind::kConnection ? f.connection.low_water
                                                                        : low_water(file)),
                       value, size);
     case SO_SNDLOWAT:
-      return give_int(1, value, size);
+      return copy_int(1, value, size);
     case SO_LINGER:
       return give(&o.linger, sizeof o.linger, value, size);
     case SO_BINDTODEVICE:
-      return give_device(o, value, size);
+      return copy_device(o, value, size);
     case SO_RCVTIMEO:
-      return give_time(o.receive_timeout_ns, value, size);
+      return copy_time(o.receive_timeout_ns, value, size);
     case SO_SNDTIMEO:
-      return give_time(o.send_timeout_ns, value, size);
+      return copy_time(o.send_timeout_ns, value, size);
     default:
       return -ENOPROTOOPT;
   }
@@ -346,7 +346,7 @@ int get_option(dmt::Layout& w, std::uint32_t file, int level, int option, void* 
   if (value == nullptr || size == nullptr) return -EFAULT;
   if (const int error = refuse_to_host(file, level, option); error < 0) return error;
   const std::size_t known = find(level, option);
-  if (known != kUnknown) return give_int(options_of(file).values[known], value, size);
+  if (known != kUnknown) return copy_int(options_of(file).values[known], value, size);
   return get_special(w, file, level, option, value, size);
 }
 

@@ -106,7 +106,7 @@ dmt::DatagramHeader header_of(dmt::Layout& w, std::uint32_t file, const VirtualA
 
 // Reports an error to a connected socket, as an ICMP message would, so that a resolver client tries
 // its next server at once.
-void tell_refused(dmt::Layout& w, std::uint32_t file) noexcept {
+void report_refused(dmt::Layout& w, std::uint32_t file) noexcept {
   if (state(w, file).peer.family == 0) return;
   state(w, file).error = ECONNREFUSED;
   dmt::refresh_readiness(w, file, true);
@@ -121,7 +121,7 @@ int deliver(Turn& turn, std::uint32_t file, const VirtualAddress& to, const Chos
     if (target != 0) {
       dmt::put_datagram(turn.w, target, header, b.vectors);
     } else {
-      tell_refused(turn.w, file);
+      report_refused(turn.w, file);
     }
     return 0;
   }
@@ -133,7 +133,7 @@ int deliver(Turn& turn, std::uint32_t file, const VirtualAddress& to, const Chos
     return 0;
   }
   if (to.family == AF_INET6) return -ENETUNREACH;
-  if (!interfaces::is_broadcast(to)) tell_refused(turn.w, file);
+  if (!interfaces::is_broadcast(to)) report_refused(turn.w, file);
   return 0;
 }
 
@@ -165,7 +165,7 @@ class ControlMessages {
   const std::size_t room_;
 };
 
-void tell_destination(const VirtualAddress& to, std::uint32_t file, ControlMessages& out) noexcept {
+void add_destination(const VirtualAddress& to, std::uint32_t file, ControlMessages& out) noexcept {
   if (to.family == AF_INET && tcp_socket::option_of(file, IPPROTO_IP, IP_PKTINFO) != 0) {
     struct in_pktinfo info {};
     info.ipi_ifindex = interfaces::index_for(to);
@@ -183,8 +183,8 @@ void tell_destination(const VirtualAddress& to, std::uint32_t file, ControlMessa
 }
 
 // Adds the control messages that the socket has enabled.
-void tell_circumstances(std::uint32_t file, const dmt::DatagramHeader& header,
-                        struct msghdr& m) noexcept {
+void add_control_messages(std::uint32_t file, const dmt::DatagramHeader& header,
+                          struct msghdr& m) noexcept {
   ControlMessages out(m);
   const std::int64_t now = virtual_wall_now();
   if (tcp_socket::option_of(file, SOL_SOCKET, SO_TIMESTAMPNS) != 0) {
@@ -194,7 +194,7 @@ void tell_circumstances(std::uint32_t file, const dmt::DatagramHeader& header,
     const struct timeval t = to_timeval(now);
     out.add(SOL_SOCKET, SO_TIMESTAMP, &t, sizeof t);
   }
-  tell_destination(header.to, file, out);
+  add_destination(header.to, file, out);
   const int hops = header.hops, service = header.service;
   if (header.to.family == AF_INET) {
     if (tcp_socket::option_of(file, IPPROTO_IP, IP_RECVTTL) != 0) {
@@ -309,7 +309,7 @@ int change_membership(dmt::DatagramState& d, int level, int option, const void* 
   if (at == end) {
     static constinit Bound bound{dmt::kGroupsMax, "multicast groups of one socket",
                                  "it cannot join another one (ENOBUFS)"};
-    bound.say();
+    bound.count_refusal();
     return -ENOBUFS;
   }
   *at = name;
@@ -432,7 +432,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int fl
     addresses::to_sockaddr(from, static_cast<struct sockaddr*>(m.msg_name), &m.msg_namelen);
   }
   if (done < header.size) m.msg_flags |= MSG_TRUNC;
-  tell_circumstances(file, header, m);
+  add_control_messages(file, header, m);
   if ((flags & MSG_PEEK) == 0) dmt::take_datagram(turn.w, file);
   return static_cast<ssize_t>((flags & MSG_TRUNC) != 0 ? header.size : done);
 }

@@ -46,7 +46,7 @@ void put_address(Message& m, const VirtualAddress& a) noexcept {
   m << ":" << unsigned{a.port};
 }
 
-void say(What what, const VirtualAddress& a) noexcept {
+void log_unreachable(What what, const VirtualAddress& a) noexcept {
   Message m;
   switch (what) {
     case What::kDatagram:
@@ -82,7 +82,8 @@ void name(What what, const VirtualAddress& address) noexcept {
   const std::uint64_t key = key_of(what, address);
   for (std::atomic<std::uint64_t>& place : named->keys) {
     std::uint64_t seen = place.load(std::memory_order_relaxed);
-    if (seen == 0 && place.compare_exchange_strong(seen, key)) return say(what, address);
+    if (seen == 0 && place.compare_exchange_strong(seen, key))
+      return log_unreachable(what, address);
     if (seen == key) return;
   }
   if (named->full.exchange(true)) return;

@@ -92,7 +92,7 @@ int list(struct ifconf& out) noexcept {
 }
 
 // Answers a command about one interface.
-int tell(unsigned long command, const Interface& i, struct ifreq& out) noexcept {
+int fill_request(unsigned long command, const Interface& i, struct ifreq& out) noexcept {
   switch (command) {
     case SIOCGIFFLAGS:
       out.ifr_flags = i.flags;
@@ -188,7 +188,7 @@ int control(unsigned long command, void* argument) noexcept {
     return 0;
   }
   const Interface* i = by_name(request.ifr_name);
-  return i == nullptr ? -ENODEV : tell(command, *i, request);
+  return i == nullptr ? -ENODEV : fill_request(command, *i, request);
 }
 
 }  // namespace interfaces

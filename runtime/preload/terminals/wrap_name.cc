@@ -103,7 +103,7 @@ int change(Op op, int d, const char* p, int follow, Call call) noexcept {
   if (machine_files::has_owner(d, p, follow & AT_SYMLINK_NOFOLLOW)) return fail(EPERM);
   const int result =
       at_path(op, p, [=](const char* q) { return with_room([=] { return call(q); }); });
-  if (result == 0 && notify::wants_later(IN_ATTRIB)) {
+  if (result == 0 && notify::needs_late_report(IN_ATTRIB)) {
     notify::report_place_later(op, d, p, follow, IN_ATTRIB);
   }
   return result;
@@ -112,7 +112,7 @@ template <typename Call>
 int change_open(Op op, int fd, Call call) noexcept {
   if (machine_files::has_owner(fd)) return fail(EPERM);
   const int result = call();
-  if (result == 0 && notify::wants_later(IN_ATTRIB)) notify::report_later(op, fd, IN_ATTRIB);
+  if (result == 0 && notify::needs_late_report(IN_ATTRIB)) notify::report_later(op, fd, IN_ATTRIB);
   return result;
 }
 

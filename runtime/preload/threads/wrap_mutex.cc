@@ -19,8 +19,8 @@ std::uint64_t object_of_lock(const pthread_rwlock_t* l) noexcept {
 }
 
 int try_lock(pthread_mutex_t* m) noexcept {
-  const bool mine = m->__data.__owner == static_cast<int>(self.thread_id);
-  if (!mine && is_reserved_for_another(object_of_mutex(m))) return EBUSY;
+  const bool is_owner = m->__data.__owner == static_cast<int>(self.thread_id);
+  if (!is_owner && is_reserved_for_another(object_of_mutex(m))) return EBUSY;
   return real::pthread_mutex_trylock(m);
 }
 
@@ -34,8 +34,8 @@ int attempt(dmt::Layout& w, pthread_mutex_t* m) noexcept {
   }
   if (error != EBUSY) return error;
   const bool checks = (m->__data.__kind & kKindMask) == kErrorCheck;
-  const bool mine = m->__data.__owner == static_cast<int>(self.thread_id);
-  return checks && mine ? EDEADLK : EBUSY;
+  const bool is_owner = m->__data.__owner == static_cast<int>(self.thread_id);
+  return checks && is_owner ? EDEADLK : EBUSY;
 }
 
 // The number of waiting writers, in a word of the lock that libc does not use. In the kind that
@@ -50,13 +50,13 @@ int try_read(pthread_rwlock_t* l) noexcept {
 
 int attempt_read(pthread_rwlock_t* l) noexcept {
   const int error = try_read(l);
-  const bool mine = l->__data.__cur_writer == static_cast<int>(self.thread_id);
-  return error == EBUSY && mine ? EDEADLK : error;
+  const bool is_owner = l->__data.__cur_writer == static_cast<int>(self.thread_id);
+  return error == EBUSY && is_owner ? EDEADLK : error;
 }
 int attempt_write(pthread_rwlock_t* l) noexcept {
   const int error = real::pthread_rwlock_trywrlock(l);
-  const bool mine = l->__data.__cur_writer == static_cast<int>(self.thread_id);
-  return error == EBUSY && mine ? EDEADLK : error;
+  const bool is_owner = l->__data.__cur_writer == static_cast<int>(self.thread_id);
+  return error == EBUSY && is_owner ? EDEADLK : error;
 }
 
 // Counts a waiting writer of the lock during the lifetime of this object.
@@ -68,19 +68,19 @@ class WaitingWriter {
   ~WaitingWriter() {
     --waiting_writers(lock_);
     // It gave up: readers that waited only for this writer may continue.
-    if (gave_up_) dmt::signal(turn_.w, object_of_lock(lock_), dmt::kAll);
+    if (failed_) dmt::signal(turn_.w, object_of_lock(lock_), dmt::kAll);
   }
   WaitingWriter(const WaitingWriter&) = delete;
   WaitingWriter& operator=(const WaitingWriter&) = delete;
   int result(int error) noexcept {
-    gave_up_ = error != 0;
+    failed_ = error != 0;
     return error;
   }
 
  private:
   Turn& turn_;
   pthread_rwlock_t* lock_;
-  bool gave_up_ = false;
+  bool failed_ = false;
 };
 
 void locked(int error) noexcept {
@@ -119,7 +119,7 @@ int pthread_mutex_unlock(pthread_mutex_t* m) {
         still_held ? 0 : dmt::signal(turn.w, object, waiters_to_wake(object));
     if (self.locks == 0) {
       yield_to_others(turn);
-      let_others_go_if_idle(turn, woken);
+      yield_if_none_woken(turn, woken);
     }
   }
   turn.result(error);

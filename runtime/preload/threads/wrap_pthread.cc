@@ -153,7 +153,7 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   Turn turn(op);
   // Threads that ended but were not joined have an entry, though no slot.
   const bool has_room = has_room_for_thread();
-  if (!has_room) threads_bound.say();
+  if (!has_room) threads_bound.count_refusal();
   const Slot slot = has_room ? dmt::create_slot(turn.w, self.process) : dmt::kNoSlot;
   ThreadEntry* entry =
       slot == dmt::kNoSlot ? nullptr : add_thread(turn.w, handle, value(slot), detached);

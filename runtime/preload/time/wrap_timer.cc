@@ -270,7 +270,7 @@ void remember_notice(std::uint32_t timer, const struct sigevent& e) noexcept {
   real::pthread_attr_setdetachstate(&n.attributes, PTHREAD_CREATE_DETACHED);
 }
 
-void tell(const dmt::Layout& w, const dmt::PosixTimer& t, struct itimerspec* out) noexcept {
+void fill_setting(const dmt::Layout& w, const dmt::PosixTimer& t, struct itimerspec* out) noexcept {
   out->it_value = to_timespec(dmt::time_left(w, t));
   out->it_interval = to_timespec(t.interval_ns);
 }
@@ -321,7 +321,7 @@ int timer_settime(timer_t name, int flags, const struct itimerspec* v, struct it
   if (t == nullptr || v == nullptr || !is_positive(v->it_value) || !is_positive(v->it_interval)) {
     return fail(EINVAL);
   }
-  if (old != nullptr) tell(turn.w, *t, old);
+  if (old != nullptr) fill_setting(turn.w, *t, old);
   dmt::set_posix_timer(turn.w, timer, due_of(turn.w, *t, flags, v->it_value),
                        to_ns(v->it_interval));
   return 0;
@@ -331,7 +331,7 @@ int timer_gettime(timer_t name, struct itimerspec* v) {
   Turn turn(Op::timer_gettime);
   const dmt::PosixTimer* t = dmt::find_posix_timer(turn.w, self.process, index_of(name));
   if (t == nullptr) return fail(EINVAL);
-  tell(turn.w, *t, v);
+  fill_setting(turn.w, *t, v);
   return 0;
 }
 

@@ -243,8 +243,8 @@ class OwnPart {
 
 }  // namespace
 
-std::uint32_t judge(const struct sock_filter* code, std::size_t size,
-                    const struct seccomp_data& call) noexcept {
+std::uint32_t evaluate(const struct sock_filter* code, std::size_t size,
+                       const struct seccomp_data& call) noexcept {
   Machine m;
   for (std::size_t at = 0; at < size; ++at) {
     const struct sock_filter& i = code[at];
@@ -282,14 +282,14 @@ std::uint32_t judge(const struct sock_filter* code, std::size_t size,
   return SECCOMP_RET_KILL_PROCESS;
 }
 
-std::uint32_t judge(const Filter* newest, const struct seccomp_data& call) noexcept {
+std::uint32_t evaluate(const Filter* newest, const struct seccomp_data& call) noexcept {
   // As the kernel: actions are signed numbers, and the least is the most severe.
   const auto action = [](std::uint32_t v) {
     return static_cast<std::int32_t>(v & SECCOMP_RET_ACTION_FULL);
   };
   std::uint32_t verdict = SECCOMP_RET_ALLOW;
   for (const Filter* f = newest; f != nullptr; f = f->older) {
-    const std::uint32_t one = judge(f->code, f->size, call);
+    const std::uint32_t one = evaluate(f->code, f->size, call);
     if (action(one) < action(verdict)) verdict = one;
   }
   return verdict;

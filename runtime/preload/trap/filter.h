@@ -31,10 +31,10 @@ struct Filter {
 
 // Returns the filter's decision: a SECCOMP_RET_* with its data. For a program that the kernel will
 // refuse, the result has no meaning, but no memory outside the BPF machine is accessed.
-std::uint32_t judge(const struct sock_filter* code, std::size_t size,
-                    const struct seccomp_data& call) noexcept;
+std::uint32_t evaluate(const struct sock_filter* code, std::size_t size,
+                       const struct seccomp_data& call) noexcept;
 // Returns the most severe decision of all filters from this one on.
-std::uint32_t judge(const Filter* newest, const struct seccomp_data& call) noexcept;
+std::uint32_t evaluate(const Filter* newest, const struct seccomp_data& call) noexcept;
 
 // Makes a permanent copy that precedes `older`; null: no memory.
 const Filter* keep(const struct sock_fprog& program, const Filter* older) noexcept;

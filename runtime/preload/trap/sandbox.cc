@@ -27,7 +27,7 @@ namespace {
 bool is_strict = false;
 
 // Reports a sandbox. A thread's name has at most 16 bytes.
-void say(const char* what, const char* why) noexcept {
+void log_refusal(const char* what, const char* why) noexcept {
   char name[17] = {};
   raw_syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
   Message() << "the seccomp sandbox of process " << without_turn().processes[self.process].pid
@@ -36,7 +36,7 @@ void say(const char* what, const char* why) noexcept {
 
 long leave_out(const char* why) noexcept {
   without_turn().unsupported.sandboxes.fetch_add(1, std::memory_order_relaxed);
-  say("is not applied: ", why);
+  log_refusal("is not applied: ", why);
   return 0;
 }
 
@@ -45,7 +45,7 @@ bool starts_processes(const filter::Filter* filters) noexcept {
   fork.nr = SYS_clone;
   fork.arch = AUDIT_ARCH_X86_64;
   fork.args[0] = SIGCHLD | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
-  return filter::judge(filters, fork) == SECCOMP_RET_ALLOW;
+  return filter::evaluate(filters, fork) == SECCOMP_RET_ALLOW;
 }
 
 // The address after the system call by which libc returns from handlers: mov $15, %rax; syscall.
@@ -79,7 +79,7 @@ long apply(const struct sock_fprog& program, long flags) noexcept {
     filter::drop(kept);
     return result;
   }
-  if (self.filters == nullptr) say("is applied; calls of libcrane.so itself bypass it", "");
+  if (self.filters == nullptr) log_refusal("is applied; calls of libcrane.so itself bypass it", "");
   self.filters = kept;
   return 0;
 }
@@ -143,12 +143,12 @@ bool refuses(long number, const Words& arguments) noexcept {
   for (std::size_t i = 0; i < std::size(arguments.word); ++i) {
     call.args[i] = static_cast<std::uint64_t>(arguments.word[i]);
   }
-  const std::uint32_t action = filter::judge(self.filters, call) & SECCOMP_RET_ACTION_FULL;
+  const std::uint32_t action = filter::evaluate(self.filters, call) & SECCOMP_RET_ACTION_FULL;
   return action != SECCOMP_RET_ALLOW && action != SECCOMP_RET_LOG;
 }
 
 // Called from libc's text, where the kernel applies only the program's filter.
-long let_kernel_answer(long number, const Words& a) noexcept {
+long pass_to_kernel(long number, const Words& a) noexcept {
   return real::syscall(number, a.word[0], a.word[1], a.word[2], a.word[3], a.word[4], a.word[5]);
 }
 
@@ -156,7 +156,7 @@ bool is_answered(long number, const long* a, long& answer) noexcept {
   if (!is_filtered()) return false;
   const Words words{{a[0], a[1], a[2], a[3], a[4], a[5]}};
   if (!refuses(number, words)) return false;
-  const long result = let_kernel_answer(number, words);
+  const long result = pass_to_kernel(number, words);
   answer = result == -1 ? -errno : result;
   return true;
 }
@@ -174,8 +174,8 @@ bool wants_namespace(long flags) noexcept {
 
 long refuse_namespace(const char* call) noexcept {
   without_turn().unsupported.sandboxes.fetch_add(1, std::memory_order_relaxed);
-  static std::atomic<bool> said{false};
-  if (!said.exchange(true)) {
+  static std::atomic<bool> logged{false};
+  if (!logged.exchange(true)) {
     Message() << call << ": separate namespaces are not supported (EPERM)";
   }
   return -EPERM;

@@ -74,7 +74,7 @@ constexpr long number_of(Op op) noexcept { return kNumbers[static_cast<std::size
 // Whether the filters do anything but let the call through.
 bool refuses(long number, const Words& arguments) noexcept;
 // Makes the kernel apply its filter to the call: returns -1 and errno, or ends the program.
-long let_kernel_answer(long number, const Words& arguments) noexcept;
+long pass_to_kernel(long number, const Words& arguments) noexcept;
 
 // Whether the trap replaces a kill by a filter.
 bool is_kill(const siginfo_t& info) noexcept;

@@ -178,23 +178,23 @@ void look_again() noexcept {
 // Puts a jump into the function that ld.so calls for debuggers, which only returns. A breakpoint
 // would conflict with a debugger's at the same place. False: there is no room for the jump, or the
 // function has other code.
-bool put_jump_at(std::uintptr_t told) noexcept {
+bool put_jump_at(std::uintptr_t debugger_hook) noexcept {
   constexpr unsigned char kLandingPad[] = {0xf3, 0x0f, 0x1e, 0xfa};  // endbr64
   constexpr std::uintptr_t kAligned = 16;  // the rest, up to the next function, is filled with nops
-  const auto* code = reinterpret_cast<const unsigned char*>(told);
+  const auto* code = reinterpret_cast<const unsigned char*>(debugger_hook);
   if (std::memcmp(code, kLandingPad, sizeof kLandingPad) == 0) code += sizeof kLandingPad;
   constexpr unsigned char kReturn = 0xc3, kFillers[] = {0x66, 0x90, 0x0f, 0x2e, 0xcc};
-  if (told % kAligned != 0 || code[0] != kReturn ||
+  if (debugger_hook % kAligned != 0 || code[0] != kReturn ||
       std::memchr(kFillers, code[1], sizeof kFillers) == nullptr) {
     return false;
   }
   static_assert(kJumpBytes <= kAligned);
-  return change_code(told, kJumpBytes, [](unsigned char* out) {
+  return change_code(debugger_hook, kJumpBytes, [](unsigned char* out) {
     write_jump(address_of(out), address_of(look_again));
   });
 }
 
-void come_to(std::uint32_t number, void* caller) noexcept {
+void enter_point(std::uint32_t number, void* caller) noexcept {
   InsideCrane inside;
   self.caller = caller;
   // The same name in all processes, wherever each maps the segment.
@@ -211,8 +211,9 @@ void prepare_soft_barrier_points() noexcept {
     some = some || p.function[0] != '\0';
   if (!some && !has_slices()) return;
   dl_iterate_phdr(look_at, nullptr);
-  const std::uintptr_t told = loader == nullptr ? 0 : loader->r_brk;
-  if (told == 0 || (!put_jump_at(told) && set_breakpoint(told, kLoading) != nullptr)) {
+  const std::uintptr_t debugger_hook = loader == nullptr ? 0 : loader->r_brk;
+  if (debugger_hook == 0 ||
+      (!put_jump_at(debugger_hook) && set_breakpoint(debugger_hook, kLoading) != nullptr)) {
     Message() << "soft barrier and tick points are not searched for in libraries that are loaded "
                  "later";
   }
@@ -229,7 +230,7 @@ bool handle_breakpoint(const siginfo_t* info, void* context) noexcept {
   if (b->point == kLoading) {
     look_again();
   } else if (is_outside()) {
-    come_to(b->point, *reinterpret_cast<void**>(registers[REG_RSP]));
+    enter_point(b->point, *reinterpret_cast<void**>(registers[REG_RSP]));
   }
   errno = saved;
   registers[REG_RIP] = static_cast<greg_t>(address_of(moved_of(*b)));

@@ -74,7 +74,7 @@ inline void yield_to_others(Turn& turn) noexcept {
 
 // In serial mode, other threads run first if the call woke no thread and threads wait in loops:
 // such a loop may look for work by an unlock that wakes no thread (rule 11).
-inline void let_others_go_if_idle(Turn& turn, std::uint32_t woken) noexcept {
+inline void yield_if_none_woken(Turn& turn, std::uint32_t woken) noexcept {
   const bool spins = turn.w.header.configuration.stall_rule == dmt::StallRule::kSpins;
   if (woken == 0 && spins) turn.yield();
 }

@@ -55,7 +55,7 @@ void forward_probe(std::uint32_t holder) noexcept {
 }
 
 // Leaves the processor that the threads share: other threads do not wait for this one any more.
-void roam() noexcept {
+void leave_processor() noexcept {
   const std::uint64_t wanted = without_turn().header.configuration.processors;
   std::uint64_t own[16] = {};
   if (wanted == 0 || raw_syscall(SYS_sched_getaffinity, 0, sizeof own, own) < 0) return;
@@ -75,17 +75,17 @@ void on_probe(int, siginfo_t* info, void* context) noexcept {
   const dmt::Sample sample{static_cast<std::uint64_t>(registers[REG_RIP]),
                            clock_ns(CLOCK_THREAD_CPUTIME_ID), clock_ns(CLOCK_MONOTONIC),
                            hash_of(registers), sleeps()};
-  const bool gave_way = dmt::probed(without_turn(), own_slot(), sample, self.probe);
+  const bool yielded = dmt::probed(without_turn(), own_slot(), sample, self.probe);
   self.probe.released_sleeps = sleeps();
   self.probe.released_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  if (gave_way && without_turn().slots[self.slot].detached.load(std::memory_order_relaxed) != 0)
-    roam();
+  if (yielded && without_turn().slots[self.slot].detached.load(std::memory_order_relaxed) != 0)
+    leave_processor();
   errno = saved;
 }
 
 }  // namespace
 
-void come_home() noexcept {
+void return_to_processor() noexcept {
   raw_syscall(SYS_sched_setaffinity, 0, sizeof self.home, &self.home);
   self.home = 0;
 }

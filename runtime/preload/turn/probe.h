@@ -10,6 +10,6 @@ namespace crane {
 void install_probe_handler() noexcept;
 
 // Returns to the server's processor after a computation for which no other thread waited.
-void come_home() noexcept;
+void return_to_processor() noexcept;
 
 }  // namespace crane

@@ -139,10 +139,10 @@ void refuse(std::uint32_t number, const char* why) noexcept {
   auto& refused = without_turn().slice_report.refused[number];
   sites[number].refused = true;
   if (refused.fetch_add(1, std::memory_order_relaxed) != 0) return;
-  Message said;
-  said << "no tick point at +";
-  said.hex(without_turn().tick_points.points[number].offset) << " of the object with build id ";
-  said.hex(__builtin_bswap64(without_turn().tick_points.points[number].build)) << ": " << why;
+  Message log_line;
+  log_line << "no tick point at +";
+  log_line.hex(without_turn().tick_points.points[number].offset) << " of the object with build id ";
+  log_line.hex(__builtin_bswap64(without_turn().tick_points.points[number].build)) << ": " << why;
 }
 
 void add_site(std::uint32_t number, const TickPoint& point, const Object& object) noexcept {

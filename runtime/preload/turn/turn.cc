@@ -15,21 +15,21 @@ void block_while_stopped() noexcept {
   while (dmt::is_stopped(*segment, self.process)) {
     dmt::wait(*segment, own_slot(), dmt::continue_object(self.process), dmt::kNoDeadline,
               static_cast<dmt::Operation>(Op::kStopped));
-    let_ending_thread_go();
+    release_ending_thread();
   }
 }
 
 void take_turn() noexcept {
   dmt::get_turn(without_turn(), own_slot());
-  let_ending_thread_go();
+  release_ending_thread();
   block_while_stopped();
-  if (self.home != 0) come_home();
+  if (self.home != 0) return_to_processor();
 }
 
 WakeReason wait_for_turn(std::uint64_t object, std::int64_t deadline_ns, Op op) noexcept {
   const WakeReason why =
       dmt::wait(*segment, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op));
-  let_ending_thread_go();
+  release_ending_thread();
   block_while_stopped();
   ticks::begin_slice(*segment);
   if (!is_parallel()) ticks::after_operation(*segment);
@@ -95,7 +95,7 @@ WakeReason Turn::wait_at_soft_barrier(std::uint64_t object, std::int64_t deadlin
   if (signals_due(w)) return WakeReason::kInterrupted;
   const WakeReason why = dmt::wait_at_soft_barrier(w, own_slot(), object, deadline_ns,
                                                    static_cast<dmt::Operation>(op_));
-  let_ending_thread_go();
+  release_ending_thread();
   block_while_stopped();
   return why;
 }

@@ -9,12 +9,12 @@
 static mqd_t q;
 static sem_t came;
 
-static void told(union sigval v) {
+static void on_notice(union sigval v) {
   char b[8];
   struct sigevent e;
   memset(&e, 0, sizeof e);
   e.sigev_notify = SIGEV_THREAD;
-  e.sigev_notify_function = told;
+  e.sigev_notify_function = on_notice;
   e.sigev_value.sival_int = v.sival_int + 1;
   CHECK_EQUAL(mq_receive(q, b, sizeof b, NULL), 1);
   CHECK_EQUAL(b[0], 'a' + v.sival_int);
@@ -33,7 +33,7 @@ int main(void) {
   struct sigevent e;
   memset(&e, 0, sizeof e);
   e.sigev_notify = SIGEV_THREAD;
-  e.sigev_notify_function = told;
+  e.sigev_notify_function = on_notice;
   CHECK_EQUAL(mq_notify(q, &e), 0);
   for (int i = 0; i < 3; ++i) {
     const char c = (char)('a' + i);

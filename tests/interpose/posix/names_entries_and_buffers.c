@@ -9,7 +9,7 @@
 
 #include "../small.h"
 
-static void tell(const char* what, const struct hostent* h) {
+static void print_entry(const char* what, const struct hostent* h) {
   printf("%s:", what);
   if (h == NULL) {
     printf(" none, %d\n", h_errno);
@@ -24,12 +24,12 @@ static void tell(const char* what, const struct hostent* h) {
 }
 
 static void entries(void) {
-  tell("number", gethostbyname("10.0.0.1"));
-  tell("number of six", gethostbyname2("2001:db8::1", AF_INET6));
-  tell("localhost", gethostbyname2("localhost", AF_INET));
-  tell("six as four", gethostbyname("2001:db8::1"));
+  print_entry("number", gethostbyname("10.0.0.1"));
+  print_entry("number of six", gethostbyname2("2001:db8::1", AF_INET6));
+  print_entry("localhost", gethostbyname2("localhost", AF_INET));
+  print_entry("six as four", gethostbyname("2001:db8::1"));
   const struct in_addr loopback = {htonl(INADDR_LOOPBACK)};
-  tell("address", gethostbyaddr(&loopback, sizeof loopback, AF_INET));
+  print_entry("address", gethostbyaddr(&loopback, sizeof loopback, AF_INET));
   struct hostent h, *result = &h;
   char bytes[200];
   int error = 0;

@@ -13,12 +13,12 @@ static void background(void) {
   block_signal(SIGTTIN);
   CHECK_EQUAL(read(0, b, sizeof b), -1);
   CHECK_EQUAL(errno, EIO);
-  say(1, "quiet\n");
+  type_text(1, "quiet\n");
   signal(SIGTTOU, SIG_IGN);
   CHECK_EQUAL(tcgetattr(0, &t), 0);
   t.c_lflag |= TOSTOP;
   CHECK_EQUAL(tcsetattr(0, TCSANOW, &t), 0);
-  say(1, "ignored\n");
+  type_text(1, "ignored\n");
   CHECK_EQUAL(tcsetpgrp(0, getpgrp()), 0);
   _exit(0);
 }
@@ -28,7 +28,7 @@ static void orphan(void) {
   CHECK_EQUAL(setpgid(0, 0), 0);
   CHECK_EQUAL(read(0, b, sizeof b), -1);
   CHECK_EQUAL(errno, EIO);
-  say(1, "orphaned\n");
+  type_text(1, "orphaned\n");
   _exit(0);
 }
 

@@ -14,7 +14,7 @@ int main(void) {
   close(line);
   close(other);
   CHECK_EQUAL(events_of(master), POLLOUT);
-  say(second, "last");
+  type_text(second, "last");
   close(second);
   CHECK_EQUAL(events_of(master) & POLLHUP, POLLHUP);
   CHECK_EQUAL(read(master, b, sizeof b), 4);

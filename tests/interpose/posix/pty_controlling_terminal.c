@@ -23,14 +23,14 @@ static void with_new_session(const char* name, int master) {
   CHECK_EQUAL(ioctl(tty, TIOCGWINSZ, &size), 0);
   CHECK_EQUAL(size.ws_col, 77);
   CHECK_EQUAL(strcmp(ttyname(tty), "/dev/tty"), 0);
-  say(tty, "by tty\n");
+  type_text(tty, "by tty\n");
   signal(SIGHUP, SIG_IGN);
   CHECK_EQUAL(ioctl(tty, TIOCNOTTY), 0);
   CHECK_EQUAL(open("/dev/tty", O_RDWR), -1);
   CHECK_EQUAL(errno, ENXIO);
   CHECK_EQUAL(ioctl(line, TIOCSCTTY, 0), 0);
   CHECK_EQUAL(tcgetsid(line), getpid());
-  say(line, "done\n");
+  type_text(line, "done\n");
   _exit(0);
 }
 

@@ -14,7 +14,7 @@ static void child(int told) {
   struct winsize size;
   handle(SIGHUP, count, 0);
   handle(SIGCONT, count, 0);
-  say(1, "ready\n");
+  type_text(1, "ready\n");
   while (hang_ups == 0 || continues == 0) {
     const ssize_t n = read(0, b, sizeof b);
     // EIO: the kernel does not report the end of the file yet.

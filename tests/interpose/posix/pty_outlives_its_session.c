@@ -15,14 +15,14 @@ static void job(void) {
   sigemptyset(&none);
   block_signal(SIGHUP);
   handle(SIGHUP, count, 0);
-  say(1, "job\n");
+  type_text(1, "job\n");
   CHECK_EQUAL(sigsuspend(&none), -1);
   CHECK_EQUAL(hang_ups, 1);
   CHECK_EQUAL(open("/dev/tty", O_RDWR), -1);
   CHECK_EQUAL(errno, ENXIO);
   CHECK_EQUAL(tcgetpgrp(0), -1);
   CHECK_EQUAL(errno, ENOTTY);
-  say(1, "still there\n");
+  type_text(1, "still there\n");
   CHECK_EQUAL(read(0, b, sizeof b), 2);
   _exit(0);
 }
@@ -46,7 +46,7 @@ static void successor(const char* name) {
   const int line = open(name, O_RDWR);
   CHECK(line >= 0);
   CHECK_EQUAL(tcgetsid(line), getpid());
-  say(line, "successor\n");
+  type_text(line, "successor\n");
   _exit(0);
 }
 

@@ -14,7 +14,7 @@ int main(void) {
   struct termios t;
   open_pair(&master, &line);
   CHECK_EQUAL(ioctl(master, TIOCPKT, &on), 0);
-  say(line, "data");
+  type_text(line, "data");
   CHECK_EQUAL(read(master, b, sizeof b), 5);
   CHECK_EQUAL(memcmp(b, "\0data", 5), 0);
   CHECK_EQUAL(tcflush(line, TCIOFLUSH), 0);
@@ -33,7 +33,7 @@ int main(void) {
   CHECK_EQUAL(packet(master), TIOCPKT_DOSTOP);
   on = 0;
   CHECK_EQUAL(ioctl(master, TIOCPKT, &on), 0);
-  say(line, "plain");
+  type_text(line, "plain");
   CHECK_EQUAL(read(master, b, sizeof b), 5);
   return succeed();
 }

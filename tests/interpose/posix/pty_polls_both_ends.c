@@ -11,7 +11,7 @@ static int epoll_of(int fd, uint32_t events) {
   return ep;
 }
 
-static uint32_t told(int ep, int ms) {
+static uint32_t poll_events(int ep, int ms) {
   struct epoll_event e;
   return epoll_wait(ep, &e, 1, ms) == 1 ? e.events : 0;
 }
@@ -29,23 +29,23 @@ int main(void) {
   CHECK_EQUAL(events_of(master), POLLOUT);
   CHECK_EQUAL(events_of(line), POLLOUT);
   const int level = epoll_of(line, EPOLLIN), edge = epoll_of(line, EPOLLIN | EPOLLET);
-  CHECK_EQUAL(told(level, 0), 0);
+  CHECK_EQUAL(poll_events(level, 0), 0);
   type(master, "no end yet");
   await_events(master, POLLIN);  // its echo
   CHECK_EQUAL(events_of(line), POLLOUT);
-  CHECK_EQUAL(told(level, 0), 0);
+  CHECK_EQUAL(poll_events(level, 0), 0);
   const pthread_t t = start(type_later, &master);
   await_events(line, POLLIN);
   join(t);
-  CHECK_EQUAL(told(level, 0), EPOLLIN);
-  CHECK_EQUAL(told(level, 0), EPOLLIN);
-  CHECK_EQUAL(told(edge, 0), EPOLLIN);
-  CHECK_EQUAL(told(edge, 0), 0);
+  CHECK_EQUAL(poll_events(level, 0), EPOLLIN);
+  CHECK_EQUAL(poll_events(level, 0), EPOLLIN);
+  CHECK_EQUAL(poll_events(edge, 0), EPOLLIN);
+  CHECK_EQUAL(poll_events(edge, 0), 0);
   type(master, "second\n");
-  CHECK_EQUAL(told(edge, -1), EPOLLIN);
+  CHECK_EQUAL(poll_events(edge, -1), EPOLLIN);
   CHECK_EQUAL(read(line, b, sizeof b), 15);
   CHECK_EQUAL(read(line, b, sizeof b), 7);
-  CHECK_EQUAL(told(level, 0), 0);
+  CHECK_EQUAL(poll_events(level, 0), 0);
   fd_set set;
   FD_ZERO(&set);
   FD_SET(master, &set);
@@ -53,6 +53,6 @@ int main(void) {
   expect(master, "no end yetline\r\nsecond\r\n");
   const int gone = epoll_of(master, EPOLLIN);
   close(line);
-  CHECK_EQUAL(told(gone, -1), EPOLLHUP);
+  CHECK_EQUAL(poll_events(gone, -1), EPOLLHUP);
   return succeed();
 }

@@ -7,18 +7,18 @@ static volatile sig_atomic_t interrupts = 0;
 static void count(int signo) {
   (void)signo;
   ++interrupts;
-  say(1, "interrupted\n");
+  type_text(1, "interrupted\n");
 }
 
 static void child(void) {
   char b[32];
   handle(SIGINT, count, SA_RESTART);
-  say(1, "ready\n");
+  type_text(1, "ready\n");
   const ssize_t n = read(0, b, sizeof b);
   CHECK_EQUAL(n, 5);
   CHECK_EQUAL(memcmp(b, "left\n", 5), 0);
   CHECK_EQUAL(interrupts, 1);
-  say(1, "took the line\n");
+  type_text(1, "took the line\n");
   // Because no shell could continue it, the group is orphaned and does not stop.
   for (;;) pause();
 }

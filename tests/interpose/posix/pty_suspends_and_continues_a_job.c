@@ -5,14 +5,14 @@
 
 static void job(void) {
   char b[32];
-  say(1, "job\n");
+  type_text(1, "job\n");
   CHECK_EQUAL(read(0, b, sizeof b), 4);
   CHECK_EQUAL(memcmp(b, "one\n", 4), 0);
-  say(1, "again\n");
+  type_text(1, "again\n");
   CHECK_EQUAL(read(0, b, sizeof b), 4);
   CHECK_EQUAL(memcmp(b, "two\n", 4), 0);
   raise(SIGSTOP);
-  say(1, "loud\n");
+  type_text(1, "loud\n");
   _exit(7);
 }
 
@@ -59,7 +59,7 @@ static void shell(void) {
   CHECK_EQUAL(waitpid(pid, &status, 0), pid);
   CHECK_EQUAL(WEXITSTATUS(status), 7);
   put_in_front(getpgrp());
-  say(1, "shell\n");
+  type_text(1, "shell\n");
   CHECK_EQUAL(tcsetpgrp(0, 1 << 22), -1);
   CHECK_EQUAL(errno, ESRCH);
   _exit(3);

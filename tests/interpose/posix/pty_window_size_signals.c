@@ -15,12 +15,12 @@ static void child(void) {
   sigemptyset(&none);
   block_signal(SIGWINCH);
   handle(SIGWINCH, count, 0);
-  say(1, "ready\n");
+  type_text(1, "ready\n");
   CHECK_EQUAL(sigsuspend(&none), -1);
   CHECK_EQUAL(ioctl(0, TIOCGWINSZ, &size), 0);
   CHECK_EQUAL(size.ws_row, 40);
   CHECK_EQUAL(size.ws_col, 132);
-  say(1, "resized\n");
+  type_text(1, "resized\n");
   CHECK_EQUAL(read(0, b, sizeof b), 2);
   CHECK_EQUAL(changes, 1);
   _exit(0);

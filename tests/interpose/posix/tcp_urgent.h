@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include "tcp_loopback.h"
 
-static inline void say(int fd, const char* text, int flags) {
+static inline void send_text(int fd, const char* text, int flags) {
   CHECK_EQUAL(send(fd, text, strlen(text), flags), strlen(text));
 }
 
@@ -20,16 +20,18 @@ static inline int unread(int fd) {
 }
 
 // Checks the result of the next read.
-static inline void hear_with(int fd, const char* text, int flags) {
+static inline void expect_text_with(int fd, const char* text, int flags) {
   char got[64];
   const ssize_t n = recv(fd, got, sizeof got, flags);
   CHECK_EQUAL(n, strlen(text));
   CHECK(memcmp(got, text, (size_t)n) == 0);
 }
 
-static inline void hear(int fd, const char* text) { hear_with(fd, text, MSG_DONTWAIT); }
+static inline void expect_text(int fd, const char* text) {
+  expect_text_with(fd, text, MSG_DONTWAIT);
+}
 
-static inline void hear_nothing(int fd) {
+static inline void expect_nothing(int fd) {
   char byte;
   CHECK_EQUAL(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
   CHECK_EQUAL(errno, EAGAIN);

@@ -11,41 +11,41 @@ int main(void) {
   no_urgent_byte(from);
   CHECK_EQUAL(sockatmark(from), 0);
 
-  say(to, "ab!", MSG_OOB);
-  say(to, "cd", 0);
+  send_text(to, "ab!", MSG_OOB);
+  send_text(to, "cd", 0);
   await_level(from, kAll);
   CHECK_EQUAL(unread(from), 2);
   CHECK_EQUAL(sockatmark(from), 0);
-  hear_with(from, "!", MSG_OOB | MSG_PEEK);
+  expect_text_with(from, "!", MSG_OOB | MSG_PEEK);
   CHECK_EQUAL(level_of(from, kAll), kAll);
-  hear_with(from, "!", MSG_OOB);
+  expect_text_with(from, "!", MSG_OOB);
   CHECK_EQUAL(level_of(from, kAll), POLLIN);
   no_urgent_byte(from);
-  hear_with(from, "ab", MSG_PEEK);
-  hear(from, "ab");
+  expect_text_with(from, "ab", MSG_PEEK);
+  expect_text(from, "ab");
   CHECK_EQUAL(sockatmark(from), 1);
   CHECK_EQUAL(unread(from), 0);
   CHECK_EQUAL(level_of(from, kAll), POLLIN);  // the bytes after the mark
-  hear_with(from, "cd", MSG_PEEK);
+  expect_text_with(from, "cd", MSG_PEEK);
   CHECK_EQUAL(sockatmark(from), 1);
-  hear(from, "cd");
+  expect_text(from, "cd");
   CHECK_EQUAL(sockatmark(from), 0);
-  hear_nothing(from);
+  expect_nothing(from);
 
   // Alone, it makes nothing readable. A read that reaches it skips it, and it is lost.
-  say(to, "?", MSG_OOB);
+  send_text(to, "?", MSG_OOB);
   await_level(from, POLLPRI);
   CHECK_EQUAL(level_of(from, kAll), POLLPRI);
   CHECK_EQUAL(sockatmark(from), 1);
-  hear_nothing(from);
+  expect_nothing(from);
   CHECK_EQUAL(sockatmark(from), 0);
   CHECK_EQUAL(level_of(from, kAll), 0);
   no_urgent_byte(from);
 
   // MSG_WAITALL ends at the mark; so do several buffers.
-  say(to, "123", 0);
-  say(to, "!", MSG_OOB);
-  say(to, "45", 0);
+  send_text(to, "123", 0);
+  send_text(to, "!", MSG_OOB);
+  send_text(to, "45", 0);
   await_level(from, kAll);
   char one[2], two[8];
   struct iovec v[] = {{one, sizeof one}, {two, sizeof two}};
@@ -59,13 +59,13 @@ int main(void) {
   CHECK_EQUAL(recvmsg(from, &m, MSG_OOB), 1);
   CHECK_EQUAL(m.msg_flags & MSG_OOB, MSG_OOB);
   CHECK_EQUAL(one[0], '!');
-  hear(from, "45");
+  expect_text(from, "45");
 
   // The urgent byte is still unfetched when the end of the stream arrives: a read skips it.
-  say(to, "x!", MSG_OOB);
+  send_text(to, "x!", MSG_OOB);
   CHECK_EQUAL(shutdown(to, SHUT_WR), 0);
   await_level(from, POLLRDHUP | POLLPRI);
-  hear(from, "x");
-  hear(from, "");
+  expect_text(from, "x");
+  expect_text(from, "");
   return succeed();
 }

@@ -9,35 +9,35 @@ int main(void) {
   connected_pair(e);
   const int to = e[0], from = e[1];
   set_inline(from, 1);
-  say(to, "ab!", MSG_OOB);
-  say(to, "cd", 0);
+  send_text(to, "ab!", MSG_OOB);
+  send_text(to, "cd", 0);
   await_unread(from, 5);
   CHECK_EQUAL(level_of(from, kAll), kAll);
   no_urgent_byte(from);
   CHECK_EQUAL(sockatmark(from), 0);
-  hear(from, "ab");
+  expect_text(from, "ab");
   CHECK_EQUAL(sockatmark(from), 1);
   CHECK_EQUAL(unread(from), 3);
   CHECK_EQUAL(level_of(from, kAll), kAll);
-  hear_with(from, "!cd", MSG_PEEK);
+  expect_text_with(from, "!cd", MSG_PEEK);
   CHECK_EQUAL(sockatmark(from), 1);
   char byte;
   CHECK_EQUAL(read(from, &byte, 1), 1);
   CHECK_EQUAL(byte, '!');
   CHECK_EQUAL(sockatmark(from), 0);
   CHECK_EQUAL(level_of(from, kAll), POLLIN);
-  hear(from, "cd");
+  expect_text(from, "cd");
 
   // It may be set and cleared while a byte waits.
-  say(to, "x!", MSG_OOB);
+  send_text(to, "x!", MSG_OOB);
   await_unread(from, 2);
   set_inline(from, 0);
   CHECK_EQUAL(unread(from), 1);
-  hear_with(from, "!", MSG_OOB);
+  expect_text_with(from, "!", MSG_OOB);
   set_inline(from, 1);
   CHECK_EQUAL(level_of(from, kAll), POLLIN);
-  hear(from, "x");
-  hear(from, "!");
+  expect_text(from, "x");
+  expect_text(from, "!");
 
   // Accepted sockets inherit it from their listener, connected ones keep it from before.
   int port = 0;
@@ -48,11 +48,11 @@ int main(void) {
   CHECK_EQUAL(try_connect(client, port), 0);
   const int served = accept(listener, NULL, NULL);
   CHECK(served >= 0);
-  say(client, "1", MSG_OOB);
-  say(served, "2", MSG_OOB);
+  send_text(client, "1", MSG_OOB);
+  send_text(served, "2", MSG_OOB);
   await_level(served, kAll);
   await_level(client, kAll);
-  hear(served, "1");
-  hear(client, "2");
+  expect_text(served, "1");
+  expect_text(client, "2");
   return succeed();
 }

@@ -10,13 +10,13 @@
 static int to;
 static void* send_byte(void* text) {
   sleep_ms(20);
-  say(to, text, MSG_OOB);
+  send_text(to, text, MSG_OOB);
   return NULL;
 }
 
 static void* send_stream(void* text) {
   sleep_ms(20);
-  say(to, text, 0);
+  send_text(to, text, 0);
   return NULL;
 }
 
@@ -35,7 +35,7 @@ int main(void) {
   CHECK_EQUAL(select(from + 1, &in, NULL, &special, NULL), 1);
   CHECK(!FD_ISSET(from, &in) && FD_ISSET(from, &special));
   join(t);
-  hear_with(from, "1", MSG_OOB);
+  expect_text_with(from, "1", MSG_OOB);
 
   const int epoll = epoll_create1(0);
   struct epoll_event event = {.events = EPOLLPRI | EPOLLET, .data.fd = from};
@@ -45,8 +45,8 @@ int main(void) {
   CHECK_EQUAL(epoll_wait(epoll, &event, 1, 5000), 1);
   CHECK_EQUAL(event.events, EPOLLPRI);
   join(t);
-  hear_with(from, "2", MSG_OOB);
-  hear(from, "a");
+  expect_text_with(from, "2", MSG_OOB);
+  expect_text(from, "a");
   CHECK_EQUAL(close(epoll), 0);
 
   // A waiting reader skips the byte, and continues to wait.

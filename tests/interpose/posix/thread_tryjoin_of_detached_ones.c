@@ -11,7 +11,7 @@ static void* stand(void* unused) {
   return unused;
 }
 
-static void* stand_and_tell(void* gone) {
+static void* wait_and_report(void* gone) {
   stand(NULL);
   CHECK_EQUAL(sem_post(gone), 0);
   return NULL;
@@ -27,7 +27,7 @@ int main(void) {
   CHECK_EQUAL(pthread_tryjoin_np(t, &result), EBUSY);
   CHECK_EQUAL(sem_post(&done), 0);
   join(t);
-  t = start(stand_and_tell, &gone);
+  t = start(wait_and_report, &gone);
   CHECK_EQUAL(pthread_detach(t), 0);
   CHECK_EQUAL(pthread_join(t, NULL), EINVAL);
   CHECK_EQUAL(pthread_detach(t), EINVAL);

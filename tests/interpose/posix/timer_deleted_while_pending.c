@@ -6,7 +6,7 @@
 static timer_t timers[8];
 static volatile sig_atomic_t calls;
 
-static void told(int signo, siginfo_t* info, void* context) {
+static void on_notice(int signo, siginfo_t* info, void* context) {
   (void)context;
   CHECK_EQUAL(signo, SIGUSR1);
   CHECK_EQUAL(info->si_code, SI_TIMER);
@@ -17,7 +17,7 @@ static void told(int signo, siginfo_t* info, void* context) {
 int main(void) {
   struct sigaction a;
   memset(&a, 0, sizeof a);
-  a.sa_sigaction = told;
+  a.sa_sigaction = on_notice;
   a.sa_flags = SA_SIGINFO;
   CHECK_EQUAL(sigaction(SIGUSR1, &a, NULL), 0);
   struct sigevent e;

@@ -10,7 +10,7 @@
 static int wanted;
 static sem_t came, ready;
 
-static void told(int signo, siginfo_t* info, void* context) {
+static void on_notice(int signo, siginfo_t* info, void* context) {
   (void)context;
   CHECK_EQUAL(signo, SIGUSR1);
   CHECK_EQUAL(info->si_code, SI_TIMER);
@@ -30,7 +30,7 @@ int main(void) {
   sem_t done;
   struct sigaction a;
   memset(&a, 0, sizeof a);
-  a.sa_sigaction = told;
+  a.sa_sigaction = on_notice;
   a.sa_flags = SA_SIGINFO;
   CHECK_EQUAL(sigaction(SIGUSR1, &a, NULL), 0);
   CHECK_EQUAL(sem_init(&done, 0, 0), 0);

@@ -8,7 +8,7 @@ static pthread_t creator;
 static long sum;
 static size_t stack_bytes;
 
-static void told(union sigval v) {
+static void on_notice(union sigval v) {
   pthread_attr_t own;
   CHECK(!pthread_equal(pthread_self(), creator));
   int state = -1;
@@ -30,7 +30,7 @@ int main(void) {
   CHECK_EQUAL(sem_init(&came, 0, 0), 0);
   memset(&e, 0, sizeof e);
   e.sigev_notify = SIGEV_THREAD;
-  e.sigev_notify_function = told;
+  e.sigev_notify_function = on_notice;
   e.sigev_value.sival_ptr = &one;
   CHECK_EQUAL(timer_create(CLOCK_REALTIME, &e, &first), 0);
   CHECK_EQUAL(pthread_attr_init(&attributes), 0);

@@ -6,7 +6,7 @@
 static pthread_t of_child[8];
 static pid_t ids[8];
 
-static void* say_who(void* x) {
+static void* print_thread_id(void* x) {
   of_child[(long)x] = pthread_self();
   ids[(long)x] = gettid();
   return x;
@@ -14,7 +14,7 @@ static void* say_who(void* x) {
 
 int main(void) {
   pthread_t t[8];
-  for (long i = 0; i < 8; ++i) t[i] = start(say_who, (void*)i);
+  for (long i = 0; i < 8; ++i) t[i] = start(print_thread_id, (void*)i);
   for (int i = 0; i < 8; ++i) join(t[i]);
   for (int i = 0; i < 8; ++i) {
     CHECK(pthread_equal(t[i], of_child[i]));

@@ -98,14 +98,14 @@ TEST_CASE("findings: neither an unended line nor an endless series of findings f
   for (int i = 0; i < 10; ++i) f.take(std::string(20'000, 'x'));
   f.take("\n");
   CHECK(f.report().size() < 70'000);
-  std::size_t told = 0;
+  std::size_t reported = 0;
   for (int i = 0; i < 100'100; ++i) {
     const std::string number = std::to_string(i);
     f.take("==1== Invalid read of size 4\n==1==    at 0x1: f" + number + " (a.c:1)\n==1== \n");
-    told += f.fresh().size();
+    reported += f.fresh().size();
     f.report();
   }
-  CHECK(told == 100'000);
+  CHECK(reported == 100'000);
   CHECK(f.count() == 100'000);
   CHECK(f.reports() == 100'100);
 }
@@ -117,14 +117,14 @@ TEST_CASE("analysis: the status contains the engine's reports, and each finding 
   s.tool = "helgrind";
   s.report = "/r/report.txt";
   s.got = 90;
-  CHECK(take_word(s, Json{{"t", "progress"},
-                          {"entry", 40},
-                          {"digests", 3},
-                          {"equal_to", 31},
-                          {"findings", 1},
-                          {"reports", 5}})
+  CHECK(apply_message(s, Json{{"t", "progress"},
+                              {"entry", 40},
+                              {"digests", 3},
+                              {"equal_to", 31},
+                              {"findings", 1},
+                              {"reports", 5}})
             .empty());
-  CHECK(take_word(s, Json{{"t", "finding"}, {"number", 1}, {"text", kRace}}) ==
+  CHECK(apply_message(s, Json{{"t", "finding"}, {"number", 1}, {"text", kRace}}) ==
         "helgrind finding 1: " + kRace + "; report: /r/report.txt");
   Json j = to_json(s);
   CHECK(j["behind"] == 50);
@@ -135,16 +135,17 @@ TEST_CASE("analysis: the status contains the engine's reports, and each finding 
   CHECK(j["differs"].is_null());
   CHECK(j["ended"] == "");
   const std::string news =
-      take_word(s, Json{{"t", "differs"}, {"index", 35}, {"text", "here clock 4"}});
+      apply_message(s, Json{{"t", "differs"}, {"index", 35}, {"text", "here clock 4"}});
   CHECK(news.find("differs from the group's from entry 35 on (here clock 4)") != std::string::npos);
   j = to_json(s);
   CHECK(j["differs"]["index"] == 35);
-  CHECK(take_word(s, Json{{"t", "end"}, {"status", 1}, {"text", ""}}) ==
+  CHECK(apply_message(s, Json{{"t", "end"}, {"status", 1}, {"text", ""}}) ==
         "it has run all stored entries, up to entry 40");
-  CHECK(take_word(s, Json{{"t", 7}}).empty());
-  CHECK(take_word(s, Json{{"t", "progress"}, {"entry", "x"}}).empty());
+  CHECK(apply_message(s, Json{{"t", 7}}).empty());
+  CHECK(apply_message(s, Json{{"t", "progress"}, {"entry", "x"}}).empty());
   CHECK(s.entry == 0);
-  for (int i = 2; i < 20; ++i) take_word(s, Json{{"t", "finding"}, {"number", i}, {"text", "x"}});
+  for (int i = 2; i < 20; ++i)
+    apply_message(s, Json{{"t", "finding"}, {"number", i}, {"text", "x"}});
   CHECK(s.findings == 19);
   CHECK(s.first.size() == kFindingsShown);
 }

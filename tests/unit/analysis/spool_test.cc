@@ -17,12 +17,12 @@ using namespace crane::node;
 
 namespace {
 
-struct Bed {
+struct Fixture {
   std::string dir = [] {
     std::string name = "/var/tmp/crane-spool-XXXXXX";
     return std::string(mkdtemp(name.data()));
   }();
-  ~Bed() { std::filesystem::remove_all(dir); }
+  ~Fixture() { std::filesystem::remove_all(dir); }
 
   std::unique_ptr<Spool> open(std::uint64_t limit) const {
     auto spool = Spool::open(dir, 2, R"({"about": 1})", limit);
@@ -56,9 +56,9 @@ void put(Spool& spool, std::uint64_t index, std::size_t bytes) {
 }  // namespace
 
 TEST_CASE("spool: it can be read while it grows, and to its end", "[analysis]") {
-  const Bed bed;
-  const auto spool = bed.open(1U << 20);
-  auto follower = bed.follow();
+  const Fixture fixture;
+  const auto spool = fixture.open(1U << 20);
+  auto follower = fixture.follow();
   CHECK(follower.about() == R"({"about": 1})");
   CHECK(follower.replica() == 2);
   CHECK_FALSE(follower.next());
@@ -87,9 +87,9 @@ TEST_CASE("spool: it can be read while it grows, and to its end", "[analysis]") 
 
 TEST_CASE("spool: it ends at its limit, reports that once, and holds only whole entries (Y2)",
           "[analysis]") {
-  const Bed bed;
+  const Fixture fixture;
   constexpr std::uint64_t kLimit = 3U << 20;
-  const auto spool = bed.open(kLimit);
+  const auto spool = fixture.open(kLimit);
   for (std::uint64_t i = 1; i <= 50; ++i) {
     put(*spool, i, 100'000);
     REQUIRE(spool->kept() <= kLimit);
@@ -102,7 +102,7 @@ TEST_CASE("spool: it ends at its limit, reports that once, and holds only whole 
   CHECK(message.find("3 MB") != std::string::npos);
   CHECK(message.find("--analysis-spool-mb") != std::string::npos);
   CHECK(spool->take_message().empty());
-  auto follower = bed.follow();
+  auto follower = fixture.follow();
   while (follower.next()) {
   }
   CHECK(follower.ended());
@@ -111,10 +111,10 @@ TEST_CASE("spool: it ends at its limit, reports that once, and holds only whole 
 
 TEST_CASE("spool: with a reader that keeps pace it stays below the limit and takes no space (Y2)",
           "[analysis]") {
-  const Bed bed;
+  const Fixture fixture;
   constexpr std::uint64_t kLimit = 24U << 20;
-  const auto spool = bed.open(kLimit);
-  auto follower = bed.follow();
+  const auto spool = fixture.open(kLimit);
+  auto follower = fixture.follow();
   std::uint64_t most = 0;
   for (std::uint64_t i = 1; i <= 600; ++i) {  // 60 MB
     put(*spool, i, 100'000);
@@ -122,7 +122,7 @@ TEST_CASE("spool: with a reader that keeps pace it stays below the limit and tak
     while (follower.next()) {
     }
     spool->read_up_to(follower.position());
-    most = std::max(most, bed.blocks());
+    most = std::max(most, fixture.blocks());
   }
   CHECK_FALSE(spool->ended());
   CHECK(follower.last() == 600);

@@ -100,10 +100,10 @@ TEST_CASE("criu: the children with which it tests the kernel end with it", "[cri
     _exit(127);
   }
   close(out[1]);
-  FILE* said = fdopen(out[0], "r");
+  FILE* output = fdopen(out[0], "r");
   char line[64] = "";
   pid_t child = 0;
-  REQUIRE(std::fgets(line, sizeof line, said) != nullptr);
+  REQUIRE(std::fgets(line, sizeof line, output) != nullptr);
   REQUIRE(std::sscanf(line, "child %d", &child) == 1);
   // "35 0x..": nanosleep.
   const std::string call = "/proc/" + std::to_string(child) + "/syscall";
@@ -113,10 +113,10 @@ TEST_CASE("criu: the children with which it tests the kernel end with it", "[cri
   waitpid(parent, nullptr, 0);
   // The child holds the last writing end of the pipe.
   pollfd end{out[0], POLLIN, 0};
-  const bool ended = poll(&end, 1, kLimitMs) == 1 && std::fgetc(said) == EOF;
+  const bool ended = poll(&end, 1, kLimitMs) == 1 && std::fgetc(output) == EOF;
   CHECK(ended);
   if (!ended) kill(child, SIGKILL);
-  fclose(said);
+  fclose(output);
 }
 
 TEST_CASE("criu: fields are read as they were written", "[criu]") {
@@ -137,7 +137,7 @@ TEST_CASE("criu: fields are read as they were written", "[criu]") {
 }
 
 TEST_CASE("criu: a property of the server is lasting, a momentary state is not", "[criu]") {
-  const auto said = [](const std::string& line) {
+  const auto output = [](const std::string& line) {
     const std::string work = "/tmp/crane-criu-test-" + std::to_string(::getpid());
     std::filesystem::create_directories(work);
     std::ofstream(work + "/criu.log") << "(00.085902)      1: Error (criu/x.c:1): " << line << "\n";
@@ -145,14 +145,14 @@ TEST_CASE("criu: a property of the server is lasting, a momentary state is not",
     std::filesystem::remove_all(work);
     return refusal;
   };
-  const std::string queue = said("Can't lookup mount=14 for fd=3 path=/q");
+  const std::string queue = output("Can't lookup mount=14 for fd=3 path=/q");
   CHECK(queue.find("POSIX message queue (CRIU: Can't lookup mount=14") != std::string::npos);
   CHECK(is_lasting(queue));
-  CHECK(is_lasting(said("fsnotify: Can't dump that handle")));
-  const std::string flight = said("unix: Non-empty write queue on an in-flight socket 0x1 (0x2)");
+  CHECK(is_lasting(output("fsnotify: Can't dump that handle")));
+  const std::string flight = output("unix: Non-empty write queue on an in-flight socket 0x1 (0x2)");
   CHECK(flight.find("is still being set up (CRIU: unix: Non-empty") != std::string::npos);
   CHECK_FALSE(is_lasting(flight));
-  CHECK_FALSE(is_lasting(said("something nobody has heard of")));
+  CHECK_FALSE(is_lasting(output("something nobody has heard of")));
   CHECK_FALSE(is_lasting("CRIU was killed or did not end in time"));
   CHECK_FALSE(is_lasting(""));
 }

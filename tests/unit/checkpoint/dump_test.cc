@@ -126,13 +126,13 @@ struct Place {
   bool answered() const {
     return std::atomic_ref(segment->answered).load() == std::atomic_ref(segment->asked).load();
   }
-  void tell(unsigned word, unsigned argument = 0) const {
+  void send_command(unsigned word, unsigned argument = 0) const {
     segment->word = word;
     segment->argument = argument;
     ++std::atomic_ref(segment->asked);
   }
   unsigned ask(unsigned word) const {
-    tell(word);
+    send_command(word);
     REQUIRE(eventually([this] { return answered(); }));
     return segment->answer;
   }
@@ -285,7 +285,7 @@ TEST_CASE("dump: the server continues, and recovers elsewhere unchanged", "[dump
   REQUIRE(restore(last, f).ok());
   CHECK(third.ask(kPatientCheck) == kPatientAll);
   CHECK(third.segment->changes == 2);
-  third.tell(kPatientExit, 42);
+  third.send_command(kPatientExit, 42);
   auto status = last.wait(kLimitMs);
   REQUIRE(status.ok());
   CHECK(WIFEXITED(status.value()));
@@ -310,7 +310,7 @@ TEST_CASE("dump: in steps, at the caller's pace", "[dump]") {
   // All is dumped, and the server is still paused: it does not answer requests.
   REQUIRE(eventually([&] { return fs::exists(f.upper); }));
   CHECK((crane::test::weight_of(criu) == 100 || crane::test::weight_of(criu) == 0));
-  f.place.tell(kPatientCheck);
+  f.place.send_command(kPatientCheck);
   CHECK_FALSE(f.server.checkpointed(50).ok());
   CHECK_FALSE(f.place.answered());
   SECTION("the caller's copies succeed") {

@@ -363,16 +363,16 @@ TEST_CASE("image: no process waits for the removal of an unpacking's leftovers",
   const std::string name = publish_one(mine, 1, 4, random);
   const std::string target = scratch.path() + "/restored";
   fs::create_directories(target + ".tmp/upper");
-  bool told = false, free = false;
+  bool reported = false, free = false;
   Checkpoints other({scratch.path() + "/checkpoints", 1, [&](const std::string& step) {
                        if (step != "removing " + target + ".tmp") return;
-                       told = true;
+                       reported = true;
                        const Descriptor lock(::open((scratch.path() + "/checkpoints/.lock").c_str(),
                                                     O_RDWR | O_CLOEXEC));
                        free = ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
                      }});
   CHECK(other.unpack(name, target, kOurs).ok());
-  CHECK(told);
+  CHECK(reported);
   CHECK(free);
   CHECK(!fs::exists(target + ".tmp"));
 }

@@ -132,7 +132,7 @@ struct World {
   std::string name;
   std::uint64_t bytes = 0;
   Weather weather;
-  std::vector<std::string> said;
+  std::vector<std::string> lines;
   std::string why;
   Expected ours = kOurs;
 
@@ -169,7 +169,7 @@ struct World {
     others.dial = [&](int i) { return senders[static_cast<std::size_t>(i)]->dial(&weather); };
     Checkpoints here({there, 1, {}});
     auto got = fetch_newest(others, expected, behind, here,
-                            [this](const std::string& line) { said.push_back(line); });
+                            [this](const std::string& line) { lines.push_back(line); });
     why = reason(got);
     return got;
   }
@@ -204,7 +204,7 @@ struct World {
 };
 
 // A sender of arbitrary messages.
-std::function<void(Wire&)> saying(std::vector<std::pair<transfer::Kind, std::string>> words) {
+std::function<void(Wire&)> sending(std::vector<std::pair<transfer::Kind, std::string>> words) {
   return [words](Wire& wire) {
     for (const auto& [kind, text] : words) {
       std::vector<std::byte> piece(4096), out;
@@ -234,8 +234,8 @@ TEST_CASE("transfer: the newest usable checkpoint arrives", "[root][processes][I
   CHECK(got.value().from == 1);
   CHECK(got.value().bytes == w.bytes);
   CHECK(got.value().had == 0);
-  REQUIRE(w.said.size() == 1);
-  CHECK(w.said[0].find("the checkpoint at entry 8 from replica 1") != std::string::npos);
+  REQUIRE(w.lines.size() == 1);
+  CHECK(w.lines[0].find("the checkpoint at entry 8 from replica 1") != std::string::npos);
   w.from = w.scratch.path() + "/other/checkpoints";
   w.check_arrived(newer);
   // It has arrived; no replica has a later one.
@@ -293,8 +293,8 @@ TEST_CASE("transfer: damage on the way is detected, and the bytes are fetched ag
   INFO(w.why);
   REQUIRE(got.ok());
   CHECK(got.value().bytes > w.bytes);
-  REQUIRE(w.said.size() == 2);
-  CHECK(w.said[1].find("is damaged") != std::string::npos);
+  REQUIRE(w.lines.size() == 2);
+  CHECK(w.lines[1].find("is damaged") != std::string::npos);
   w.check_arrived(w.name);
   // Damage at a source with a mark is never accepted.
   fs::remove_all(w.there);
@@ -355,7 +355,7 @@ TEST_CASE("transfer: a foreign checkpoint is neither sent nor accepted",
   const transfer::Have have{w.name, Index{9}, w.bytes, false, false, ""};
   const std::string manifest = slurp(w.from + "/" + w.name + "/manifest.json");
   const Sender liar(w.door(2), [&](Wire& wire) {
-    saying({{transfer::Kind::kHave, to_text(have)}, {transfer::Kind::kManifest, manifest}})(wire);
+    sending({{transfer::Kind::kHave, to_text(have)}, {transfer::Kind::kManifest, manifest}})(wire);
   });
   for (const auto& [change, sentence] : cases) {
     Expected other = w.ours;
@@ -390,16 +390,16 @@ TEST_CASE("transfer: each side withstands a faulty peer", "[root][processes][IMA
   };
   for (const auto& words : senders) {
     INFO(words.back().second.substr(0, 80));
-    const Sender liar(w.door(1), saying(words));
+    const Sender liar(w.door(1), sending(words));
     CHECK(!w.fetch({&liar}).ok());
     CHECK(!w.why.empty());
     CHECK(Checkpoints({w.there, 1, {}}).list().value().empty());
   }
   // More bytes of a part than it has.
   const Sender generous(w.door(2), [&](Wire& wire) {
-    saying({{Kind::kHave, to_text(have)},
-            {Kind::kManifest, manifest},
-            {Kind::kPiece, std::string(transfer::kPieceMax, 'x')}})(wire);
+    sending({{Kind::kHave, to_text(have)},
+             {Kind::kManifest, manifest},
+             {Kind::kPiece, std::string(transfer::kPieceMax, 'x')}})(wire);
     for (;;) {
       std::vector<std::byte> out;
       transfer::encode(out, Kind::kPiece, std::string(transfer::kPieceMax, 'x'));
@@ -421,7 +421,7 @@ TEST_CASE("transfer: each side withstands a faulty peer", "[root][processes][IMA
   for (const std::string& want : wants) {
     const auto wire = sender.dial(nullptr);
     REQUIRE(wire.ok());
-    std::string heard;
+    std::string received;
     for (const auto& [kind, text] : std::vector<std::pair<Kind, std::string>>{
              {Kind::kAsk, to_text(ask)}, {Kind::kFetch, w.name}, {Kind::kWant, want}}) {
       std::vector<std::byte> out, piece(1 << 16);
@@ -429,10 +429,10 @@ TEST_CASE("transfer: each side withstands a faulty peer", "[root][processes][IMA
       REQUIRE(wire.value()->put(out).ok());
       const auto got = wire.value()->get(piece);
       REQUIRE(got.ok());
-      heard.assign(reinterpret_cast<const char*>(piece.data()), got.value());
+      received.assign(reinterpret_cast<const char*>(piece.data()), got.value());
     }
     INFO(want);
-    CHECK(heard.find("has no such part") != std::string::npos);
+    CHECK(received.find("has no such part") != std::string::npos);
   }
   REQUIRE(w.fetch({&sender}).ok());
   w.check_arrived(w.name);

@@ -27,12 +27,12 @@ struct Pair {
     if (client >= 0) ::close(client);
     client = -1;
   }
-  void say(const std::string& text) {
+  void send_text(const std::string& text) {
     REQUIRE(::send(client, text.data(), text.size(), MSG_NOSIGNAL) ==
             static_cast<ssize_t>(text.size()));
   }
   // Returns all that the client can read now, followed by "<end>" at the end of the stream.
-  std::string hear(std::size_t most = 1 << 30) {
+  std::string receive(std::size_t most = 1 << 30) {
     std::string all;
     std::vector<char> part(1 << 16);
     while (all.size() < most) {
@@ -73,7 +73,7 @@ struct Pair {
 
 TEST_CASE("bytes of the client become DATA, its FIN becomes one SHUTDOWN", "[connection]") {
   Pair p;
-  p.say("GET /");
+  p.send_text("GET /");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kUnderWay);
   p.commit();
@@ -88,12 +88,12 @@ TEST_CASE("bytes of the client become DATA, its FIN becomes one SHUTDOWN", "[con
   REQUIRE(p.write("200"));
   REQUIRE(p.connection->close(false, p.batch));
   REQUIRE(p.connection->finished());
-  REQUIRE(p.hear() == "200<end>");
+  REQUIRE(p.receive() == "200<end>");
 }
 
 TEST_CASE("N1: no more is read than the receive window allows", "[connection]") {
   Pair p({1 << 20, 10, 10});
-  p.say("0123456789abcdef");
+  p.send_text("0123456789abcdef");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
   REQUIRE_FALSE(p.connection->window_open());
   p.commit();
@@ -112,7 +112,7 @@ TEST_CASE("N1: no more is read than the receive window allows", "[connection]") 
 
 TEST_CASE("before the server's first read a client gets only the small window", "[connection]") {
   Pair p({1 << 20, 10, 4});
-  p.say("0123456789abcdef");
+  p.send_text("0123456789abcdef");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
   p.commit();
   p.connection->consumed(1);
@@ -130,13 +130,13 @@ TEST_CASE("a client that does not read gets the rest later, then the FIN", "[con
   REQUIRE(p.connection->queued() > 0);
   REQUIRE_FALSE(p.connection->close(false, p.batch));
   REQUIRE_FALSE(p.connection->finished());
-  std::string heard;
+  std::string received;
   while (!p.connection->finished()) {
-    heard += p.hear();
+    received += p.receive();
     (void)p.connection->flush(p.batch);
   }
-  heard += p.hear();
-  REQUIRE(heard == big + "tail<end>");
+  received += p.receive();
+  REQUIRE(received == big + "tail<end>");
 }
 
 TEST_CASE("D15: WINDOW is due once S/2 is sent and S/4 or all of it was taken", "[connection]") {
@@ -170,7 +170,7 @@ TEST_CASE("D15: a blocked server learns that a slow client has read", "[connecti
       sent += n;
     }
     REQUIRE(p.connection->queued() <= kSend);
-    taken += p.hear(40'000).size();
+    taken += p.receive(40'000).size();
     (void)p.connection->flush(p.batch);
     p.propose();
     windows = p.log.taken.size();
@@ -198,8 +198,8 @@ TEST_CASE("half close: the server's FIN follows its bytes, and input continues",
   Pair p;
   REQUIRE(p.write("bye"));
   REQUIRE(p.connection->shut_down(p.batch));
-  REQUIRE(p.hear() == "bye<end>");
-  p.say("still here");
+  REQUIRE(p.receive() == "bye<end>");
+  p.send_text("still here");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
   p.propose();
   REQUIRE(p.log.taken[0].data() == "still here");
@@ -220,12 +220,12 @@ TEST_CASE("pieces that a client does not take at once are neither lost nor sent 
   CHECK_FALSE(p.connection->write(0, parts, p.batch));
   CHECK(p.connection->queued() > 0);
   CHECK(p.connection->put() + p.connection->queued() == all.size());
-  std::string heard;
-  while (heard.size() < all.size()) {
-    heard += p.hear();
+  std::string received;
+  while (received.size() < all.size()) {
+    received += p.receive();
     (void)p.connection->flush(p.batch);
   }
-  CHECK(heard == all);
+  CHECK(received == all);
 }
 
 TEST_CASE("the last bytes and the FIN after them arrive in order", "[connection]") {
@@ -235,7 +235,7 @@ TEST_CASE("the last bytes and the FIN after them arrive in order", "[connection]
   const bool closes = GENERATE(true, false);
   CHECK(p.connection->write(0, Pieces(&bytes, 1), p.batch, true));
   CHECK((closes ? p.connection->close(false, p.batch) : p.connection->shut_down(p.batch)));
-  CHECK(p.hear() == "bye<end>");
+  CHECK(p.receive() == "bye<end>");
 }
 
 namespace {
@@ -280,17 +280,17 @@ TEST_CASE("one peek after the first request shows that no bytes follow", "[conne
   p.connection = std::make_unique<Connection>(
       ClientSocket(p.connection->surrender().release(), calls), std::uint16_t{80}, p.options);
   p.connection->conn = ConnId{42};
-  p.say("GET");
+  p.send_text("GET");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
   CHECK(calls.drops == 0);  // not committed yet
   p.commit();
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
   CHECK(calls.peeks == 2);
   CHECK(calls.drops == 1);
-  p.say("GET");
+  p.send_text("GET");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
   p.commit();
-  p.say("GET");
+  p.send_text("GET");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
   CHECK(calls.peeks == 4);
   CHECK(calls.drops == 1);  // the second one stays in the socket and is skipped

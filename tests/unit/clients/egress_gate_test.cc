@@ -55,7 +55,7 @@ struct World {
     gate->go_on();
   }
   // Returns whether the client received no byte, no FIN and no reset.
-  bool client_hears_nothing() const {
+  bool client_receives_nothing() const {
     char byte;
     return ::recv(client, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
   }
@@ -92,13 +92,13 @@ struct World {
     return bytes;
   }
   // Sends `bytes` bytes as the client and waits until the server's kernel has them.
-  void says(std::size_t bytes) {
+  void sends(std::size_t bytes) {
     const std::string text(bytes, 'x');
     REQUIRE(::send(client, text.data(), bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes));
-    said += static_cast<int>(bytes);
+    sent_count += static_cast<int>(bytes);
     REQUIRE(comes([this] {
       int has = 0;
-      return ::ioctl(server, SIOCINQ, &has) == 0 && has == said;
+      return ::ioctl(server, SIOCINQ, &has) == 0 && has == sent_count;
     }));
   }
   // Waits until the acknowledgement of these bytes is held at the gate.
@@ -114,7 +114,7 @@ struct World {
 
   event_base* base;
   std::unique_ptr<EgressGate> gate;
-  int listener = -1, client = -1, server = -1, said = 0;
+  int listener = -1, client = -1, server = -1, sent_count = 0;
   sockaddr_in address{};
   std::uint16_t port = 0;
   VirtualAddress peer{};
@@ -138,7 +138,7 @@ void acknowledges_what_is_committed() {
   World w;
   w.leads();
   w.connects();
-  w.says(100);
+  w.sends(100);
   REQUIRE(w.is_held());
   CHECK(w.unacknowledged() == 100);  // GATE-1
   w.allow(99);
@@ -146,7 +146,7 @@ void acknowledges_what_is_committed() {
   CHECK(w.unacknowledged() == 100);
   w.allow(100);
   CHECK(w.comes([&] { return w.unacknowledged() == 0; }));
-  w.says(50);
+  w.sends(50);
   REQUIRE(w.is_held());
   w.gate->forget(w.peer, w.port);
   w.gate->resume_reading();
@@ -162,7 +162,7 @@ void answers_need_not_pass_the_node() {
     return w.gate->take_down();
   }
   w.connects();
-  w.says(10);
+  w.sends(10);
   REQUIRE(w.is_held());
   w.allow(10);
   REQUIRE(w.comes([&] { return w.unacknowledged() == 0; }));
@@ -173,7 +173,7 @@ void answers_need_not_pass_the_node() {
   w.turn();
   CHECK(w.gate->counters().passed == before);
   // The next byte of the client is not committed.
-  w.says(1);
+  w.sends(1);
   REQUIRE(w.is_held());
   CHECK(w.unacknowledged() == 1);  // GATE-1
   w.gate->take_down();
@@ -183,12 +183,12 @@ void a_deposed_host_is_silent() {
   World w;
   w.leads();
   w.connects();
-  w.says(10);
+  w.sends(10);
   REQUIRE(w.is_held());
   w.gate->close();
   ::close(std::exchange(w.server, -1));  // bytes are unread, so the kernel sends a reset
   CHECK(w.comes([&] { return w.gate->counters().dropped >= 2; }));
-  CHECK(w.client_hears_nothing());  // GATE-2
+  CHECK(w.client_receives_nothing());  // GATE-2
   w.gate->take_down();
 }
 
@@ -196,7 +196,7 @@ void a_host_without_a_quorum_is_silent() {
   World w;
   w.leads();
   w.connects();
-  w.says(10);
+  w.sends(10);
   REQUIRE(w.is_held());
   w.gate->silence(true);
   CHECK(w.gate->counters().dropped >= 1);
@@ -204,8 +204,8 @@ void a_host_without_a_quorum_is_silent() {
   REQUIRE(::send(w.server, "x", 1, MSG_NOSIGNAL) == 1);
   const std::uint64_t dropped = w.gate->counters().dropped;
   CHECK(w.comes([&] { return w.gate->counters().dropped > dropped; }));
-  CHECK(w.client_hears_nothing());  // GATE-2
-  w.gate->silence(false);           // the kernel then sends the packet again
+  CHECK(w.client_receives_nothing());  // GATE-2
+  w.gate->silence(false);              // the kernel then sends the packet again
   char byte;
   CHECK(w.comes([&] { return ::recv(w.client, &byte, 1, MSG_DONTWAIT) == 1; }));
   CHECK(w.comes([&] { return w.unacknowledged() == 0; }));
@@ -218,13 +218,13 @@ void a_dead_process_is_silent() {
   w.connects();
   w.gate.reset();
   ::close(std::exchange(w.server, -1));
-  CHECK(w.client_hears_nothing());
+  CHECK(w.client_receives_nothing());
   // The host's next gate is not blocked.
   auto again = EgressGate::open(w.base, kVirtual);
   REQUIRE(again.ok());
   w.gate = std::move(again).value();
   CHECK(w.comes([&] { return w.gate->counters().dropped >= 1; }));
-  CHECK(w.client_hears_nothing());
+  CHECK(w.client_receives_nothing());
   CHECK(w.gate->counters().passed == 0);
   w.gate->take_down();
 }
@@ -255,7 +255,7 @@ void missing_socket_sends_no_reset() {
   (void)leave_silently(host_socket(std::exchange(w.server, -1)));
   REQUIRE(::send(w.client, "x", 1, MSG_NOSIGNAL) == 1);
   CHECK(w.comes([&] { return w.gate->counters().dropped >= 1; }));
-  CHECK(w.client_hears_nothing());
+  CHECK(w.client_receives_nothing());
   w.gate->take_down();
 }
 
@@ -263,7 +263,7 @@ void other_ports_are_free() {
   World w;
   w.gate->add_port(1);
   w.connects();
-  w.says(10);
+  w.sends(10);
   CHECK(w.comes([&] { return w.unacknowledged() == 0; }));
   w.gate->take_down();
 }

@@ -45,7 +45,7 @@ struct LoopbackListener {
 };
 
 // Returns the next bytes of a socket, or "error N" with an errno.
-inline std::string hear(int fd) {
+inline std::string receive(int fd) {
   char text[200];
   const ssize_t got = ::recv(fd, text, sizeof text, 0);
   return got < 0 ? "error " + std::to_string(errno)

@@ -81,12 +81,12 @@ struct World {
     input.clear();
     written = 0;
     closed = false;
-    hear();
+    receive();
     host->lead(true, ++reign);
   }
 
   // This host receives the log; its server answers each byte with three.
-  void hear() {
+  void receive() {
     for (; committed < log.taken.size(); ++committed) {
       const Taken& entry = log.taken[committed];
       host->committed(entry.type, Index{entry.index}, entry.body);
@@ -114,10 +114,10 @@ struct World {
   void turn() {
     event_base_loop(base, EVLOOP_NONBLOCK);
     (void)host->propose_inputs(1, log);
-    hear();
+    receive();
   }
   // The number of TAKEN entries.
-  std::size_t told() const {
+  std::size_t logged_bytes() const {
     return static_cast<std::size_t>(
         std::count_if(log.taken.begin(), log.taken.end(),
                       [](const Taken& entry) { return entry.type == EntryType::kTaken; }));
@@ -133,13 +133,14 @@ struct World {
     const ssize_t n = ::send(client, part.data(), part.size(), MSG_NOSIGNAL);
     if (n > 0) sent += part.substr(0, static_cast<std::size_t>(n));
   }
-  void client_hears(std::size_t most) {
+  void client_acknowledges(std::size_t most) {
     std::string part(most, '.');
     const ssize_t n = ::recv(client, part.data(), most, 0);
     if (n == 0) ended = true;
     if (n < 0 && errno != EAGAIN) broken = true;
-    for (ssize_t i = 0; i < n; ++i, ++heard) {
-      right = right && part[static_cast<std::size_t>(i)] == byte_at(heard, sent[heard / 3]);
+    for (ssize_t i = 0; i < n; ++i, ++received_bytes) {
+      right = right && part[static_cast<std::size_t>(i)] ==
+                           byte_at(received_bytes, sent[received_bytes / 3]);
     }
   }
 
@@ -154,7 +155,7 @@ struct World {
   std::size_t committed = 0;
   std::uint64_t conn = 0, written = 0;
   std::string sent, input;
-  std::size_t heard = 0;
+  std::size_t received_bytes = 0;
   bool closed = false, reset = false, right = true, ended = false, broken = false;
 };
 
@@ -164,15 +165,15 @@ void one_client(unsigned seed, int changes) {
   for (int change = 0; change < changes; ++change) {
     for (auto i = w.random() % 60; i > 0; --i) {
       if (w.random() % 3 == 0) w.client_sends();
-      if (w.random() % 3 == 0) w.client_hears(1 + w.random() % 20000);
+      if (w.random() % 3 == 0) w.client_acknowledges(1 + w.random() % 20000);
       w.turn();
     }
     // Some of the output is acknowledged, and the log records that.
-    const std::size_t told = w.told();
+    const std::size_t logged_bytes = w.logged_bytes();
     CHECK(w.until([&] {
-      if (w.sent.size() - w.heard / 3 < 10'000) w.client_sends();
-      if (w.told() == told) w.client_hears(1 + w.random() % 500);
-      return w.told() > told;
+      if (w.sent.size() - w.received_bytes / 3 < 10'000) w.client_sends();
+      if (w.logged_bytes() == logged_bytes) w.client_acknowledges(1 + w.random() % 500);
+      return w.logged_bytes() > logged_bytes;
     }));
     w.host->hold_output(w.random() % 2 == 0);
     // Bytes sent from now on never reach the log.
@@ -182,14 +183,14 @@ void one_client(unsigned seed, int changes) {
     w.next_host();
   }
   CHECK(w.until([&] {
-    w.client_hears(100'000);
+    w.client_acknowledges(100'000);
     return w.ended || w.broken;
   }));
   CHECK_FALSE(w.broken);
   CHECK_FALSE(w.reset);
   CHECK(w.right);
   CHECK(w.input == w.sent);
-  CHECK(w.heard == 3 * w.sent.size());
+  CHECK(w.received_bytes == 3 * w.sent.size());
   CHECK(w.until([&] { return w.host->connections() == 0; }));
 }
 
@@ -200,12 +201,12 @@ void output_that_is_held(unsigned seed) {
   w.client_sends();
   REQUIRE(w.until([&] { return w.input == w.sent; }));
   for (int i = 0; i < 20; ++i) w.turn();
-  w.client_hears(1);
-  CHECK(w.heard == 0);
+  w.client_acknowledges(1);
+  CHECK(w.received_bytes == 0);
   w.host->hold_output(false);
   CHECK(w.until([&] {
-    w.client_hears(100'000);
-    return w.heard == 3 * w.sent.size();
+    w.client_acknowledges(100'000);
+    return w.received_bytes == 3 * w.sent.size();
   }));
   CHECK(w.right);
 }
@@ -216,8 +217,8 @@ void a_late_answer(unsigned seed) {
   World w(seed, false);
   CHECK(w.until([&] {
     if (w.sent.size() < 40'000) w.client_sends();
-    w.client_hears(100'000);
-    return w.sent.size() >= 40'000 && w.heard == 3 * w.sent.size();
+    w.client_acknowledges(100'000);
+    return w.sent.size() >= 40'000 && w.received_bytes == 3 * w.sent.size();
   }));
   // The log does not record that the client has all output, and it says that the client is distant.
   std::erase_if(w.log.taken, [](const Taken& entry) { return entry.type == EntryType::kTaken; });
@@ -236,15 +237,15 @@ void a_late_answer(unsigned seed) {
                                 std::to_string(ntohs(own.sin_port));
   REQUIRE(std::system(("iptables -I" + under_way).c_str()) == 0);
   w.next_host();
-  REQUIRE(answer.say());
+  REQUIRE(answer.send_segment());
   for (int i = 0; i < 20'000; ++i) w.turn();
-  answer.acknowledges = connect.tcp.sent + static_cast<std::uint32_t>(w.heard);
-  REQUIRE(answer.say());
+  answer.acknowledges = connect.tcp.sent + static_cast<std::uint32_t>(w.received_bytes);
+  REQUIRE(answer.send_segment());
   REQUIRE(std::system(("iptables -D" + under_way).c_str()) == 0);
   w.client_sends();
   CHECK(w.until([&] {
-    w.client_hears(100'000);
-    return w.heard == 3 * w.sent.size() || w.broken;
+    w.client_acknowledges(100'000);
+    return w.received_bytes == 3 * w.sent.size() || w.broken;
   }));
   CHECK(w.right);
   CHECK((w.input == w.sent));

@@ -27,12 +27,12 @@ struct Pair {
     peer = of_loopback(ntohs(own.sin_port));
   }
   ~Pair() { ::close(client); }
-  void says(const std::string& text) const {
+  void sends(const std::string& text) const {
     REQUIRE(::send(client, text.data(), text.size(), MSG_NOSIGNAL) ==
             static_cast<ssize_t>(text.size()));
   }
   // Returns `bytes` bytes received at the server's end.
-  std::string gets(std::size_t bytes) const {
+  std::string gets_bytes(std::size_t bytes) const {
     std::string text(bytes, '\0');
     std::size_t got = 0;
     REQUIRE(turned_until(
@@ -47,7 +47,7 @@ struct Pair {
   void answers(const std::string& text) const {
     REQUIRE(server.send(std::as_bytes(std::span(text))) == static_cast<ssize_t>(text.size()));
   }
-  std::string hears(std::size_t bytes) {
+  std::string receives(std::size_t bytes) {
     std::string text(bytes, '\0');
     std::size_t got = 0;
     REQUIRE(turned_until(
@@ -56,7 +56,7 @@ struct Pair {
           if (some > 0) got += static_cast<std::size_t>(some);
           return got == bytes || some == 0;
         },
-        [&] { (void)goes_on(); }));
+        [&] { (void)send_rest(); }));
     text.resize(got);
     return text;
   }
@@ -78,10 +78,10 @@ struct Pair {
     makes(start, received, put + output.size() - lacks.size(), {});
     unsent = lacks;
     lacked = lacks.size();
-    (void)goes_on();
+    (void)send_rest();
   }
 
-  bool goes_on() {
+  bool send_rest() {
     const ssize_t took = unsent.empty() ? 0 : server.send(unsent);
     if (took > 0) unsent.erase(unsent.begin(), unsent.begin() + took);
     return unsent.empty();
@@ -105,17 +105,17 @@ void moves_once(std::uint64_t acknowledged, const std::string& lacks) {
   const std::uint32_t now = repaired(pair.server.fd(), TCP_TIMESTAMP);
   CHECK(now != 0);
   CHECK(now - (start.value().clock + 10'000) < 60'000);
-  pair.says("hello");
-  CHECK(pair.gets(5) == "hello");
+  pair.sends("hello");
+  CHECK(pair.gets_bytes(5) == "hello");
   const std::string written = "it was written before";
   pair.answers(written);
-  CHECK(pair.hears(written.size()) == written);
+  CHECK(pair.receives(written.size()) == written);
   pair.moves(start.value(), 5, acknowledged, written.substr(acknowledged) + lacks);
-  CHECK((pair.hears(lacks.size()) == lacks));
-  pair.says(" again");
-  CHECK(pair.gets(6) == " again");
+  CHECK((pair.receives(lacks.size()) == lacks));
+  pair.sends(" again");
+  CHECK(pair.gets_bytes(6) == " again");
   pair.answers(" and behind");
-  CHECK(pair.hears(11) == " and behind");
+  CHECK(pair.receives(11) == " and behind");
   // The kernel counts from the creation of the socket.
   CHECK(turned_until(
       [&] {
@@ -124,7 +124,7 @@ void moves_once(std::uint64_t acknowledged, const std::string& lacks) {
       },
       [] { std::this_thread::yield(); }));
   pair.server.end_output();
-  CHECK(pair.hears(1).empty());
+  CHECK(pair.receives(1).empty());
 }
 
 }  // namespace

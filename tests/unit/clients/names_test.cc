@@ -43,15 +43,15 @@ ResolvedBody answer_to(std::uint64_t number, int error = 0) {
   return body;
 }
 
-struct Asked final : NameResolver {
-  explicit Asked(std::vector<std::uint64_t>& all) : numbers(all) {}
+struct QueuedResolver final : NameResolver {
+  explicit QueuedResolver(std::vector<std::uint64_t>& all) : numbers(all) {}
   void ask(std::uint64_t number, const NameRequest&) override { numbers.push_back(number); }
   void forget_all() override { numbers.clear(); }
   std::vector<std::uint64_t>& numbers;
 };
 
 struct Replica {
-  Replica() { names.use(std::make_unique<Asked>(asked)); }
+  Replica() { names.use(std::make_unique<QueuedResolver>(asked)); }
   std::vector<std::uint64_t> asked;
   Names names;
 };
@@ -152,7 +152,7 @@ struct DnsServer {
     const ssize_t n =
         ::recvfrom(fd, m.data(), m.size(), 0, reinterpret_cast<sockaddr*>(&from), &size);
     if (n < 17) return;
-    ++heard;
+    ++answer_count;
     if (silent) return;
     std::size_t end = 12;
     while (m[end] != 0) end += 1U + static_cast<unsigned char>(m[end]);
@@ -173,7 +173,7 @@ struct DnsServer {
   bool silent;
   int fd;
   VirtualAddress address{};
-  int heard = 0;
+  int answer_count = 0;
 };
 
 struct LibcResolver final : Resolver::Owner {
@@ -260,7 +260,7 @@ TEST_CASE("resolver: with only_files the DNS server gets no query", "[names]") {
   r.resolver->ask(kNumber, question("a.crane-test.example"));
   r.resolver->ask(kNumber + 1, question("localhost", AF_INET));
   REQUIRE(r.until_answered(2, &server));
-  CHECK(server.heard == 0);
+  CHECK(server.answer_count == 0);
   for (const ResolvedBody& body : r.answers) {
     CHECK(body.error == (body.number == kNumber ? EAI_FAIL : 0));
   }

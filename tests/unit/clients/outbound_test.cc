@@ -48,7 +48,7 @@ struct Peer {
     r.peer.ip[3] = 1;
     return r;
   }
-  static std::string hear(int fd) {
+  static std::string receive(int fd) {
     char text[200];
     const ssize_t got = ::recv(fd, text, sizeof text, 0);
     return got < 0 ? "<" + std::to_string(errno) + ">"
@@ -203,13 +203,13 @@ TEST_CASE("the leader opens the connections that its server requests", "[outboun
   REQUIRE(fd >= 0);
   CHECK(peer_of(fd).port == body.local.port);
   r.write("question");
-  CHECK(Peer::hear(fd) == "question");
+  CHECK(Peer::receive(fd) == "question");
   REQUIRE(::send(fd, "answer", 6, 0) == 6);
   REQUIRE(r.until([&] { return r.log.types() == "connected data"; }));
   CHECK(r.log.taken[1].data() == "answer");
   CHECK(r.log.taken[1].as<DataBody>().conn == ConnId{kConn});
   r.output(OutputType::kClose, {});
-  CHECK(Peer::hear(fd).empty());
+  CHECK(Peer::receive(fd).empty());
   for (auto& proxy : r.proxies) CHECK(proxy->connections() == 0);  // CLIENT-1
   CHECK(r.proxies[1]->destinations().all().begin()->second.connections == 1);
 }
@@ -281,7 +281,7 @@ TEST_CASE("the log may be ahead of this replica's server", "[outbound][CLIENT-1]
   CHECK(r.proxies[1]->connections() == 1);
   r.proxies[1]->output({OutputType::kConnect, {}, kConn, 0, 1000}, bytes_of(request));
   r.write("as one");
-  CHECK(Peer::hear(fd) == "as one");
+  CHECK(Peer::receive(fd) == "as one");
   r.output(OutputType::kClose, {});
   CHECK(r.until([&] { return r.proxies[1]->connections() == 0; }));
 }
@@ -308,9 +308,9 @@ TEST_CASE("a connection that the server has opened outlives the leader", "[outbo
   REQUIRE(::send(fd, "out", 3, 0) == 3);
   REQUIRE(r.until([&] { return r.log.taken.size() == 3; }));
   CHECK(r.log.taken[1].data() + r.log.taken[2].data() == "in out");
-  CHECK(Peer::hear(fd) == "one between more between more between more ");
+  CHECK(Peer::receive(fd) == "one between more between more between more ");
   r.output(OutputType::kClose, {});
-  CHECK(Peer::hear(fd).empty());
+  CHECK(Peer::receive(fd).empty());
 }
 
 TEST_CASE("a new leader opens connections that have no outcome in the log", "[outbound]") {
@@ -337,8 +337,8 @@ TEST_CASE("a new leader opens connections that have no outcome in the log", "[ou
   int second = -1;
   REQUIRE(r.until([&] { return (second = peer.accept()) >= 0; }));
   r.write("once");
-  CHECK(Peer::hear(second) == "once");
-  std::string end = Peer::hear(first);
+  CHECK(Peer::receive(second) == "once");
+  std::string end = Peer::receive(first);
   CHECK((end.empty() || end == "<104>"));
   r.output(OutputType::kClose, {});
 }
@@ -383,7 +383,7 @@ TEST_CASE("without shared sockets a START resets the open connections", "[outbou
   r.connect_to(peer);
   const int fd = peer.accept();
   r.proxies[0]->lead(false);
-  CHECK(Peer::hear(fd) == "<104>");
+  CHECK(Peer::receive(fd) == "<104>");
   StartBody start{};
   start.resets = Resets::kAll;
   for (auto& proxy : r.proxies) proxy->committed(EntryType::kStart, Index{50}, bytes_of(start));
@@ -408,14 +408,14 @@ TEST_CASE("the leader opens a unix socket of its host", "[outbound]") {
   const int fd = peer.accept();
   REQUIRE(fd >= 0);
   r.write("question");
-  CHECK(Peer::hear(fd) == "question");
+  CHECK(Peer::receive(fd) == "question");
   const std::string answer(3000, 'a');
   REQUIRE(::send(fd, answer.data(), answer.size(), 0) == 3000);
   REQUIRE(r.until([&] { return r.log.types() == "connected data"; }));
   CHECK(r.log.taken[1].data() == answer);
   CHECK(r.proxies[1]->destinations().all().begin()->first == "/host/s");
   r.output(OutputType::kClose, {});
-  CHECK(Peer::hear(fd).empty());
+  CHECK(Peer::receive(fd).empty());
   r.turn_loop();
   for (auto& proxy : r.proxies) CHECK(proxy->connections() == 0);  // CLIENT-1
 }
@@ -524,7 +524,7 @@ TEST_CASE("connect is retried while the backlog of a unix socket is full", "[out
     REQUIRE(r.answered());
     CHECK(r.log.taken[0].as<ConnectedBody>().error == 0);
     r.write("here");
-    CHECK(Peer::hear(peer.accept()) == "here");
+    CHECK(Peer::receive(peer.accept()) == "here");
   }
   SECTION("the server no longer wants the connection") {}
   r.output(OutputType::kClose, {});
@@ -538,9 +538,9 @@ TEST_CASE("a connection to a unix socket ends with its leader", "[outbound][CONN
   r.connect_to_unix();
   const int fd = peer.accept();
   r.write("one ");
-  CHECK(Peer::hear(fd) == "one ");
+  CHECK(Peer::receive(fd) == "one ");
   r.proxies[0]->lead(false);
-  CHECK(Peer::hear(fd).empty());
+  CHECK(Peer::receive(fd).empty());
   r.write("between ");
   const std::size_t next = GENERATE(0U, 1U);
   r.lead(next);
@@ -577,11 +577,11 @@ TEST_CASE("a new leader opens a unix socket that has no outcome in the log", "[o
   const int first = peer.accept();
   REQUIRE(first >= 0);
   r.proxies[0]->lead(false);
-  CHECK(Peer::hear(first).empty());
+  CHECK(Peer::receive(first).empty());
   r.lead(1);
   REQUIRE(r.answered());
   r.write("once");
-  CHECK(Peer::hear(peer.accept()) == "once");
+  CHECK(Peer::receive(peer.accept()) == "once");
   r.output(OutputType::kClose, {});
 }
 

@@ -80,7 +80,7 @@ struct Fixture {
       argument = std::exchange(written[conn], written[conn] + text.size());
     proxy->output({type, {}, conn, argument, 0}, std::as_bytes(std::span(text)));
   }
-  static std::string hear(int fd) {
+  static std::string receive(int fd) {
     char text[100];
     const ssize_t got = ::recv(fd, text, sizeof text, 0);
     return got < 0 ? std::string("<") + std::to_string(errno) + ">"
@@ -114,9 +114,9 @@ TEST_CASE("a client's connection and first request are in one batch and are answ
   REQUIRE(f.log.taken[1].as<DataBody>().conn == ConnId{f.log.taken[0].index});
   const std::uint64_t conn = f.log.taken[0].index;
   f.output(OutputType::kBytes, conn, "PONG");
-  REQUIRE(Fixture::hear(client) == "PONG");
+  REQUIRE(Fixture::receive(client) == "PONG");
   f.output(OutputType::kClose, conn);
-  REQUIRE(Fixture::hear(client).empty());
+  REQUIRE(Fixture::receive(client).empty());
   REQUIRE(f.proxy->connections() == 0);
   REQUIRE(f.host.events > 0);
 }
@@ -138,7 +138,7 @@ TEST_CASE("R2: only a leader with a listening server accepts clients", "[proxy][
   const int client = f.connect();
   REQUIRE(f.until([&] { return f.log.taken.size() == 2; }));
   f.output(OutputType::kBytes, f.log.taken[1].index, "as ever");
-  CHECK(Fixture::hear(client) == "as ever");
+  CHECK(Fixture::receive(client) == "as ever");
   f.output(OutputType::kUnlisten, 80, "", 1);
   f.connect();  // this client waits for the restarted server
   for (int i = 0; i < 20; ++i) f.turn_loop();
@@ -204,8 +204,8 @@ TEST_CASE("C8: stepping down resets every client and drops the input that was re
   f.proxy->lead(false);
   REQUIRE(f.proxy->connections() == 0);
   REQUIRE(f.proxy->batch().empty());
-  REQUIRE(Fixture::hear(first) == "<104>");  // ECONNRESET
-  REQUIRE(Fixture::hear(second) == "<104>");
+  REQUIRE(Fixture::receive(first) == "<104>");  // ECONNRESET
+  REQUIRE(Fixture::receive(second) == "<104>");
   REQUIRE(f.proxy->counters().reset_leader == 2);
   // Records for the clients of the old leadership have no effect.
   f.output(OutputType::kBytes, f.log.taken[0].index, "late");
@@ -219,8 +219,8 @@ TEST_CASE("a refused connection and a close with unread input become resets", "[
   REQUIRE(f.until([&] { return f.log.taken.size() == 2; }));
   f.output(OutputType::kRefused, f.log.taken[0].index);
   f.output(OutputType::kClose, f.log.taken[1].index, "", 1);
-  REQUIRE(Fixture::hear(refused) == "<104>");
-  REQUIRE(Fixture::hear(closed) == "<104>");
+  REQUIRE(Fixture::receive(refused) == "<104>");
+  REQUIRE(Fixture::receive(closed) == "<104>");
   REQUIRE(f.proxy->connections() == 0);
   REQUIRE(f.proxy->counters().refused == 1);
 }
@@ -233,8 +233,8 @@ TEST_CASE("a leader that refuses service resets its clients, and the server lear
   const int second = f.connect();
   REQUIRE(f.until([&] { return f.log.taken.size() == 2; }));
   f.proxy->refuse(true);
-  REQUIRE(Fixture::hear(first) == "<104>");
-  REQUIRE(Fixture::hear(second) == "<104>");
+  REQUIRE(Fixture::receive(first) == "<104>");
+  REQUIRE(Fixture::receive(second) == "<104>");
   REQUIRE(f.proxy->counters().reset_leader == 2);
   REQUIRE(f.until([&] { return f.log.taken.size() == 4; }));
   REQUIRE(f.log.taken[2].type == EntryType::kReset);
@@ -300,9 +300,9 @@ TEST_CASE("urgent output of the server is urgent for its client", "[proxy]") {
   char byte = 0;
   REQUIRE(::recv(client, &byte, 1, MSG_OOB) == 1);
   CHECK(byte == 'm');
-  std::string heard;
-  while (heard.size() < std::size("an alar ended") - 1) heard += Fixture::hear(client);
-  CHECK(heard == "an alar ended");
+  std::string received;
+  while (received.size() < std::size("an alar ended") - 1) received += Fixture::receive(client);
+  CHECK(received == "an alar ended");
 }
 
 TEST_CASE("while paused the proxy reads nothing, afterwards it reads everything", "[proxy]") {

@@ -13,14 +13,14 @@
 
 namespace crane::proxy {
 
-constexpr int kRawMark = 7;  // of the packets that say() sends
+constexpr int kRawMark = 7;  // of the packets that send_segment() sends
 
 struct Acknowledgement {
   sockaddr_in from, to;
   std::uint32_t sequence, acknowledges;
 
   // Returns false if this process is not permitted to send raw packets.
-  bool say() const {
+  bool send_segment() const {
     struct {
       iphdr ip;
       tcphdr tcp;

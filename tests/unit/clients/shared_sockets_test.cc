@@ -122,7 +122,7 @@ void next_node_takes(Host& host, int client) {
   const std::vector<int> taken = own->adopt_sockets();
   REQUIRE(taken.size() == 1);
   CHECK(Host::reaches(client, taken));
-  CHECK(hear(client) == "y");
+  CHECK(receive(client) == "y");
   ::close(client);
   for (const int fd : taken) ::close(fd);
   own->none_left();
@@ -142,7 +142,7 @@ TEST_CASE("a killed leader's clients go to the next leader",
   REQUIRE(taken.size() == 2);
   for (const int client : {first, second}) {
     CHECK(Host::reaches(client, taken));
-    CHECK(hear(client) == "y");
+    CHECK(receive(client) == "y");
     ::close(client);
   }
   for (const int fd : taken) ::close(fd);
@@ -244,7 +244,7 @@ TEST_CASE("a leader that steps down stays alive and learns that its sockets were
   REQUIRE(::waitpid(leader, &status, 0) == leader);
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
   CHECK(Host::reaches(client, taken));
-  CHECK(hear(client) == "y");
+  CHECK(receive(client) == "y");
   ::close(client);
   for (const int fd : taken) ::close(fd);
   own->none_left();
@@ -274,7 +274,7 @@ TEST_CASE("when the group has ended, waiting clients are reset and their keeper 
   REQUIRE(::setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
   REQUIRE(std::filesystem::remove(host.directory + "/connections"));
   if (replaced) (void)host.open();
-  CHECK(hear(client) == "error " + std::to_string(ECONNRESET));
+  CHECK(receive(client) == "error " + std::to_string(ECONNRESET));
   CHECK(eventually([keeper] {
     return consensus::process_stat(keeper).main_thread_ended() ||
            consensus::process_start(keeper) == 0;
@@ -293,7 +293,7 @@ TEST_CASE("a killed keeper is replaced, and the new one has its clients",
     (void)!::send(accepted[0], "r", 1, 0);
   });
   ::kill(host.keeper_of(leader), SIGKILL);
-  REQUIRE(hear(client) == "r");
+  REQUIRE(receive(client) == "r");
   end(leader);
   next_node_takes(host, client);
 }

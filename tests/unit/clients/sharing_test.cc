@@ -68,11 +68,11 @@ struct Host {
     std::string name = "/tmp/crane-sharing-XXXXXX";
     REQUIRE(::mkdtemp(name.data()) != nullptr);
     directory = name;
-    REQUIRE(::pipe(said) == 0);
+    REQUIRE(::pipe(sent) == 0);
   }
   ~Host() {
     if (leader > 0) end_leader();
-    for (const int fd : said) ::close(fd);
+    for (const int fd : sent) ::close(fd);
     std::filesystem::remove_all(directory);
   }
   std::string table() const { return directory + "/connections"; }
@@ -94,20 +94,20 @@ struct Host {
     for (const Taken& entry : node.log.taken) {
       const std::uint64_t head[] = {static_cast<std::uint64_t>(entry.type), entry.index,
                                     entry.body.size()};
-      (void)!::write(said[1], head, sizeof head);
-      (void)!::write(said[1], entry.body.data(), entry.body.size());
+      (void)!::write(sent[1], head, sizeof head);
+      (void)!::write(sent[1], entry.body.data(), entry.body.size());
     }
     const std::uint64_t last[3] = {};
-    (void)!::write(said[1], last, sizeof last);
+    (void)!::write(sent[1], last, sizeof last);
     for (;;) ::pause();
   }
   // The entries that the leader's log took.
-  std::vector<Taken> hear_log() const {
+  std::vector<Taken> read_log() const {
     std::vector<Taken> all;
     std::uint64_t head[3];
-    while (::read(said[0], head, sizeof head) == sizeof head && head[0] != 0) {
+    while (::read(sent[0], head, sizeof head) == sizeof head && head[0] != 0) {
       Taken entry{static_cast<EntryType>(head[0]), 0, std::vector<std::byte>(head[2]), head[1]};
-      REQUIRE(::read(said[0], entry.body.data(), head[2]) == static_cast<ssize_t>(head[2]));
+      REQUIRE(::read(sent[0], entry.body.data(), head[2]) == static_cast<ssize_t>(head[2]));
       all.push_back(std::move(entry));
     }
     return all;
@@ -119,7 +119,7 @@ struct Host {
   }
   std::string directory;
   LoopbackListener listener;
-  int said[2];
+  int sent[2];
   pid_t leader = -1;
 };
 
@@ -133,7 +133,7 @@ TEST_CASE("a client in the log continues with the next leader", "[sharing][CLIEN
   Host host;
   const int client = host.connect("first ");
   host.start_leader(2);
-  const std::vector<Taken> log = host.hear_log();
+  const std::vector<Taken> log = host.read_log();
   REQUIRE(log.size() == 2);
   Node node(host.table(), host.listener.fd);
   for (const Taken& entry : log) node.commit(entry);
@@ -144,7 +144,7 @@ TEST_CASE("a client in the log continues with the next leader", "[sharing][CLIEN
   REQUIRE(node.lead());
   CHECK(node.proxy->counters().last_adopted == 1);
   CHECK(node.proxy->counters().last_reset == 0);
-  CHECK(hear(client) == "answer");
+  CHECK(receive(client) == "answer");
   REQUIRE(node.until([&] { return !node.log.taken.empty(); }));
   CHECK(node.log.types() == "data");
   CHECK(node.log.taken[0].data() == "second");
@@ -157,7 +157,7 @@ TEST_CASE("a client that was accepted but not committed is proposed by the next 
   Host host;
   const int client = host.connect("hello");
   host.start_leader(0);
-  REQUIRE(host.hear_log().empty());
+  REQUIRE(host.read_log().empty());
   Node node(host.table(), host.listener.fd);
   host.end_leader();
   REQUIRE(node.lead());
@@ -165,7 +165,7 @@ TEST_CASE("a client that was accepted but not committed is proposed by the next 
   CHECK(node.log.types() == "connect data");
   CHECK(node.log.taken[1].data() == "hello");
   write(*node.proxy, node.log.taken[0].index, 0, "welcome");
-  CHECK(hear(client) == "welcome");
+  CHECK(receive(client) == "welcome");
   ::close(client);
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("uncommitted clients are proposed even if no other client follows them
   std::vector<int> clients;
   while (clients.size() < kMany) clients.push_back(host.connect("x"));
   host.start_leader(0, kMany);
-  REQUIRE(host.hear_log().empty());
+  REQUIRE(host.read_log().empty());
   Node node(host.table(), host.listener.fd);
   host.end_leader();
   REQUIRE(node.lead());
@@ -190,7 +190,7 @@ TEST_CASE("a client in the log that the next leader does not know is reset and r
   Host host;
   const int client = host.connect("once");
   host.start_leader(2);
-  const std::vector<Taken> log = host.hear_log();
+  const std::vector<Taken> log = host.read_log();
   {
     Node other(host.table(), host.listener.fd);
     for (const Taken& entry : log) other.commit(entry);
@@ -209,7 +209,7 @@ TEST_CASE("a connection of the server whose client's socket is gone is reset", "
   Host host;
   const int client = host.connect("x");
   host.start_leader(2);
-  const std::vector<Taken> log = host.hear_log();
+  const std::vector<Taken> log = host.read_log();
   Node node(host.table(), host.listener.fd);
   // The leader has finished this connection, and its slot belongs to another one.
   auto other = log[0].as<ConnectBody>();
@@ -233,7 +233,7 @@ TEST_CASE("a follower trims its server's output as the leader puts it into the s
   Host host;
   const int client = host.connect("x");
   host.start_leader(2);
-  const std::vector<Taken> log = host.hear_log();
+  const std::vector<Taken> log = host.read_log();
   Node node(host.table(), host.listener.fd);
   for (const Taken& entry : log) node.commit(entry);
   auto table = ConnectionTable::open(host.table());

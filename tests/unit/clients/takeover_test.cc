@@ -65,8 +65,8 @@ struct TcpPair {
 };
 
 // One connection of one replica.
-struct Lone {
-  Lone() { c.conn = ConnId{42}; }
+struct LoneReplica {
+  LoneReplica() { c.conn = ConnId{42}; }
 
   TcpPair tcp;
   const ConnectionOptions options;
@@ -77,8 +77,8 @@ struct Lone {
 
 struct Replica {
   std::unique_ptr<Connection> connection;
-  std::size_t heard = 0;  // entries of the log committed at this replica
-  std::string input;      // bytes that its server has read
+  std::size_t received = 0;  // entries of the log committed at this replica
+  std::string input;         // bytes that its server has read
   std::uint64_t written = 0;
   bool server_closed = false;
 };
@@ -101,9 +101,9 @@ struct World {
   std::size_t any(std::size_t most) { return random() % most; }
 
   // Commits the log at `replica` up to entry `to`; its server processes the entries at once.
-  void hear(Replica& replica, std::size_t to) {
-    for (; replica.heard < to; ++replica.heard) {
-      const Taken& entry = log.taken[replica.heard];
+  void receive(Replica& replica, std::size_t to) {
+    for (; replica.received < to; ++replica.received) {
+      const Taken& entry = log.taken[replica.received];
       Connection& c = *replica.connection;
       if (entry.type == EntryType::kData) {
         c.committed_data(entry.data().size());
@@ -143,15 +143,15 @@ struct World {
       ::shutdown(tcp.client, SHUT_WR);
     }
   }
-  void client_hears(std::size_t most) {
+  void client_reads(std::size_t most) {
     std::vector<char> part(most);
     const ssize_t n = ::recv(tcp.client, part.data(), part.size(), MSG_DONTWAIT);
     if (n > 0) {
-      right = right && expected.compare(heard, static_cast<std::size_t>(n), part.data(),
+      right = right && expected.compare(received, static_cast<std::size_t>(n), part.data(),
                                         static_cast<std::size_t>(n)) == 0;
-      heard += static_cast<std::size_t>(n);
+      received += static_cast<std::size_t>(n);
     }
-    if (n == 0) end_heard = true;
+    if (n == 0) end_received = true;
     if (n < 0 && errno != EAGAIN) broken = true;
   }
   void leader_works() {
@@ -164,8 +164,8 @@ struct World {
         (void)log.propose_all(batch, 1);
         break;
       case 2:  // a majority has some of the log
-        hear(leader(), leader().heard + any(log.taken.size() - leader().heard + 1));
-        committed = std::max(committed, leader().heard);
+        receive(leader(), leader().received + any(log.taken.size() - leader().received + 1));
+        committed = std::max(committed, leader().received);
         break;
       case 3:
         c.drop_committed();
@@ -174,9 +174,10 @@ struct World {
         (void)c.flush(batch);
     }
   }
-  void follower_hears() {
+  void follower_reads_log() {
     Replica& replica = replicas[any(3)];
-    if (&replica != &leader()) hear(replica, replica.heard + any(committed - replica.heard + 1));
+    if (&replica != &leader())
+      receive(replica, replica.received + any(committed - replica.received + 1));
     // The leader sometimes reports its position, and the replica drops output up to it.
     if (&replica != &leader() && any(3) == 0) {
       replica.connection->put_by_other(leader().connection->put());
@@ -200,9 +201,9 @@ struct World {
     if (killed) {  // it comes back and executes everything again
       old.connection = std::make_unique<Connection>(std::uint16_t{80}, options);
       old.connection->conn = kConn;
-      hear(old, any(committed + 1));
+      receive(old, any(committed + 1));
     }
-    hear(leader(), committed);
+    receive(leader(), committed);
     const auto how = leader().connection->serve(host_socket(::dup(tcp.server)), batch);
     if (!killed) old.connection->release_sockets();
     REQUIRE(how != Connection::Adopted::kReset);
@@ -217,8 +218,8 @@ struct World {
   std::array<Replica, 3> replicas;
   std::size_t lead = 0, committed = 0;
   std::string sent, expected;
-  std::size_t heard = 0;  // of the expected bytes
-  bool right = true, fin = false, end_heard = false, broken = false;
+  std::size_t received = 0;  // of the expected bytes
+  bool right = true, fin = false, end_received = false, broken = false;
   int changes = 0, resets = 0;
 };
 
@@ -238,10 +239,10 @@ TEST_CASE("a client does not notice changes of the leader", "[takeover][CONN-4][
           break;
         case 2:
         case 3:
-          w.client_hears(1 + w.any(9000));
+          w.client_reads(1 + w.any(9000));
           break;
         case 4:
-          w.follower_hears();
+          w.follower_reads_log();
           break;
         case 5:
           if (w.any(20) == 0) w.change_leader(w.any(2) == 0);
@@ -252,22 +253,23 @@ TEST_CASE("a client does not notice changes of the leader", "[takeover][CONN-4][
       REQUIRE(w.right);
     }
     if (!w.fin) ::shutdown(w.tcp.client, SHUT_WR);
-    for (int i = 0; i < 200'000 && !w.end_heard && !w.broken; ++i) {
+    for (int i = 0; i < 200'000 && !w.end_received && !w.broken; ++i) {
       w.leader_works();
-      w.client_hears(100'000);
+      w.client_reads(100'000);
     }
     REQUIRE_FALSE(w.broken);
-    REQUIRE(w.end_heard);
+    REQUIRE(w.end_received);
     REQUIRE(w.right);
-    REQUIRE(w.heard == w.expected.size());
-    w.hear(w.leader(), w.committed);
+    REQUIRE(w.received == w.expected.size());
+    w.receive(w.leader(), w.committed);
     REQUIRE(w.leader().input == w.sent);
     REQUIRE(w.resets == 0);
     REQUIRE(w.changes > 0);
   }
 }
 
-TEST_CASE_METHOD(Lone, "input that a deposed leader proposed, but did not commit, is read again",
+TEST_CASE_METHOD(LoneReplica,
+                 "input that a deposed leader proposed, but did not commit, is read again",
                  "[takeover][CONN-4]") {
   REQUIRE(::send(tcp.client, "once", 4, 0) == 4);
   ::shutdown(tcp.client, SHUT_WR);
@@ -290,7 +292,8 @@ TEST_CASE_METHOD(Lone, "input that a deposed leader proposed, but did not commit
 
 // A FIN and a reset both leave the socket closed; only a FIN counts as a byte.
 TEST_CASE_METHOD(
-    Lone, "a client that resets after the server's FIN is reset, and loses no byte of its input",
+    LoneReplica,
+    "a client that resets after the server's FIN is reset, and loses no byte of its input",
     "[takeover][CONN-4]") {
   REQUIRE(::send(tcp.client, "in", 2, 0) == 2);
   REQUIRE(c.read(batch) == Connection::Read::kDrained);
@@ -298,8 +301,8 @@ TEST_CASE_METHOD(
   c.committed_data(2);
   CHECK(c.write(0, std::as_bytes(std::span("out", 3)), batch));
   CHECK(c.shut_down(batch));
-  char heard[8];
-  REQUIRE(::recv(tcp.client, heard, sizeof heard, MSG_WAITALL) == 3);  // up to the FIN
+  char received[8];
+  REQUIRE(::recv(tcp.client, received, sizeof received, MSG_WAITALL) == 3);  // up to the FIN
   REQUIRE(::send(tcp.client, "more", 4, 0) == 4);
   const linger now{1, 0};
   ::setsockopt(tcp.client, SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -395,7 +398,7 @@ TEST_CASE("the position of a socket does not depend on bytes that arrive while i
 
 TEST_CASE("an urgent byte without a committed entry keeps its mark for the next leader",
           "[takeover][CONN-4]") {
-  Lone l;
+  LoneReplica l;
   set_stream_options(l.tcp.server);
   REQUIRE(::send(l.tcp.client, "ab", 2, 0) == 2);
   const auto propose_next = [&l](Connection& c) {
@@ -431,7 +434,7 @@ TEST_CASE("an urgent byte without a committed entry keeps its mark for the next 
 
 TEST_CASE("urgent output that is not in the socket keeps its mark for the next leader",
           "[takeover][CONN-5]") {
-  Lone l;
+  LoneReplica l;
   const std::string text = "ab!";
   const auto bytes = std::as_bytes(std::span(text));
   const auto written = Pieces(&bytes, 1);
@@ -440,21 +443,21 @@ TEST_CASE("urgent output that is not in the socket keeps its mark for the next l
   CHECK(next.write_urgent(0, written, l.batch));
   l.c.follow();
   REQUIRE(next.serve(host_socket(::dup(l.tcp.server)), l.batch) == Connection::Adopted::kServed);
-  char heard[4] = {};
-  REQUIRE(::recv(l.tcp.client, heard, sizeof heard, 0) == 2);
-  CHECK(std::string(heard) == "ab");
-  REQUIRE(::recv(l.tcp.client, heard, sizeof heard, MSG_OOB) == 1);
-  CHECK(heard[0] == '!');
+  char received[4] = {};
+  REQUIRE(::recv(l.tcp.client, received, sizeof received, 0) == 2);
+  CHECK(std::string(received) == "ab");
+  REQUIRE(::recv(l.tcp.client, received, sizeof received, MSG_OOB) == 1);
+  CHECK(received[0] == '!');
 }
 
 TEST_CASE("urgent bytes that arrive during a look lose neither a byte nor the last mark",
           "[takeover][CONN-4]") {
   const unsigned seed = std::random_device{}();
   INFO("seed " << seed);
-  Lone l;
+  LoneReplica l;
   set_stream_options(l.tcp.server);
-  std::string sent, heard;
-  std::set<std::size_t> sent_marks, heard_marks;
+  std::string sent, received;
+  std::set<std::size_t> sent_marks, received_marks;
   std::thread client([&, random = std::mt19937(seed)]() mutable {
     for (int i = 0; i < 3000; ++i) {
       const std::string part(1 + random() % (i % 7 == 0 ? 600 : 5),
@@ -475,15 +478,15 @@ TEST_CASE("urgent bytes that arrive during a look lose neither a byte nor the la
     CHECK(l.log.propose_all(l.batch, 1).ok());
     for (const Taken& entry : l.log.taken) {
       if (entry.type != EntryType::kData) continue;
-      heard += entry.data();
-      if (is_urgent(entry.as<DataBody>())) heard_marks.insert(heard.size());
+      received += entry.data();
+      if (is_urgent(entry.as<DataBody>())) received_marks.insert(received.size());
       l.c.committed_data(entry.data().size());
-      l.c.consumed(heard.size());
+      l.c.consumed(received.size());
     }
   }
   client.join();
-  CHECK(heard == sent);
-  for (const std::size_t mark : heard_marks) CHECK(sent_marks.count(mark) == 1);
-  REQUIRE_FALSE(heard_marks.empty());
-  CHECK(*heard_marks.rbegin() == *sent_marks.rbegin());
+  CHECK(received == sent);
+  for (const std::size_t mark : received_marks) CHECK(sent_marks.count(mark) == 1);
+  REQUIRE_FALSE(received_marks.empty());
+  CHECK(*received_marks.rbegin() == *sent_marks.rbegin());
 }

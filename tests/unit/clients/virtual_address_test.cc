@@ -10,14 +10,14 @@
 
 using namespace crane;
 using Address = node::VirtualAddress;
-using Heard = Address::Heard;
+using ArpSighting = Address::ArpSighting;
 
 namespace {
 
 constexpr const char* kAddress = "10.9.9.9/24";
 
-bool hears(Address& host, Heard what) {
-  return proxy::turned_until([&] { return host.hear() == what; }, [] {});
+bool hears(Address& host, ArpSighting what) {
+  return proxy::turned_until([&] { return host.read_arp_packets() == what; }, [] {});
 }
 
 void the_later_leader_keeps_it() {
@@ -26,16 +26,16 @@ void the_later_leader_keeps_it() {
   REQUIRE(second.open(kAddress, "there").ok());
   REQUIRE(first.take(7).ok());
   REQUIRE(second.take(8).ok());
-  CHECK(hears(first, Heard::kReplaced));
+  CHECK(hears(first, ArpSighting::kReplaced));
   // The first host does not know yet.
   REQUIRE(first.announce().ok());
-  CHECK(hears(second, Heard::kAnother));
+  CHECK(hears(second, ArpSighting::kAnother));
   REQUIRE(second.announce().ok());
-  CHECK(hears(first, Heard::kReplaced));
-  CHECK(second.hear() == Heard::kNothing);  // a host ignores its own announcement
+  CHECK(hears(first, ArpSighting::kReplaced));
+  CHECK(second.read_arp_packets() == ArpSighting::kNothing);  // a host ignores its own announcement
   // The first host leads again.
   REQUIRE(first.take(9).ok());
-  CHECK(hears(second, Heard::kReplaced));
+  CHECK(hears(second, ArpSighting::kReplaced));
 }
 
 }  // namespace

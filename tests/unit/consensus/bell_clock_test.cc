@@ -60,18 +60,18 @@ TEST_CASE("bell clock: no commit index waits for longer than two holds (DRIVER-B
   INFO("CRANE_SEED=" << seed);
   std::mt19937_64 random(seed);
   BellClock c(0, kHold);
-  std::uint64_t told = 0;
+  std::uint64_t known = 0;
   std::vector<std::uint64_t> committed_at;  // by index
   for (std::uint64_t now = 1; now < 200'000; ++now) {
     if (random() % 50 == 0) committed_at.push_back(now);
-    if (random() % 400 == 0 && told < committed_at.size())
-      told += random() % (committed_at.size() - told + 1);
-    c.look(Index{told}, Index{committed_at.size()}, now);
+    if (random() % 400 == 0 && known < committed_at.size())
+      known += random() % (committed_at.size() - known + 1);
+    c.look(Index{known}, Index{committed_at.size()}, now);
     if (now >= c.due_ns(true)) {
-      told = committed_at.size();
+      known = committed_at.size();
       c.rang(now);
     }
-    if (told < committed_at.size()) REQUIRE(now - committed_at[told] <= 2 * kHold);
+    if (known < committed_at.size()) REQUIRE(now - committed_at[known] <= 2 * kHold);
   }
 }
 

@@ -116,15 +116,15 @@ TEST_CASE("consensus disk: a durable index of another view does not count", "[R=
   m.log_id = g.config.log_id;
   m.incarnation = kFirstIncarnation;
   const View view = g.nodes[0].core->promised_view();
-  const auto tell = [&](View told_in, View stored) {
-    m.view = told_in;
+  const auto report_durable = [&](View reported_in, View stored) {
+    m.view = reported_in;
     m.last = {stored, index};
     g.step(0, MessageArrived{ReplicaId{2}, std::as_bytes(std::span(&m, 1))});
   };
-  tell(make_view(view_counter(view) - 1, ReplicaId{0}), view);
-  tell(view, make_view(view_counter(view) - 1, ReplicaId{0}));
+  report_durable(make_view(view_counter(view) - 1, ReplicaId{0}), view);
+  report_durable(view, make_view(view_counter(view) - 1, ReplicaId{0}));
   CHECK(g.committed(0) == before);
-  tell(view, view);
+  report_durable(view, view);
   CHECK(g.committed(0) == index);
 }
 

@@ -25,11 +25,11 @@ struct KeepingGroup : InstantGroup {
   int fill(int most = 1000) {
     for (int i = 0; i < most; ++i) {
       if (!propose(static_cast<unsigned>(leader()), 1000).ok()) return i;
-      if (i % 8 == 0) tell();
+      if (i % 8 == 0) report_held();
     }
     return most;
   }
-  void tell() {
+  void report_held() {
     flush(static_cast<unsigned>(leader()));
     run_for(100 * kMs);
   }
@@ -49,7 +49,7 @@ struct KeepingGroup : InstantGroup {
     settle();
     run_for(500 * kMs);
     REQUIRE(leader() >= 0);
-    tell();
+    report_held();
   }
 };
 
@@ -77,7 +77,7 @@ TEST_CASE("keep: inputs wait when the kept log fills the ring", "[R=3][CORE-C7]"
 TEST_CASE("keep: naming a place makes room, and servers begin there", "[R=3][CORE-C7]") {
   KeepingGroup g;
   REQUIRE(g.fill(20) == 20);
-  g.tell();
+  g.report_held();
   const Checkpoint checkpoint = g.take_checkpoint(static_cast<unsigned>(g.leader()));
   REQUIRE(g.fill() < 64);
   g.keep(checkpoint.at);
@@ -97,7 +97,7 @@ TEST_CASE(
     "[R=3][CORE-C7]") {
   KeepingGroup g;
   REQUIRE(g.fill(20) == 20);
-  g.tell();
+  g.report_held();
   const Checkpoint checkpoint = g.take_checkpoint(static_cast<unsigned>(g.leader()));
   g.fill(20);
   g.begin_again(checkpoint);
@@ -110,7 +110,7 @@ TEST_CASE(
 TEST_CASE("keep: an older place makes no room", "[R=3][CORE-C7]") {
   KeepingGroup g;
   REQUIRE(g.fill(20) == 20);
-  g.tell();
+  g.report_held();
   const Checkpoint checkpoint = g.take_checkpoint(static_cast<unsigned>(g.leader()));
   g.keep(checkpoint.at);
   g.keep(Cursor{});
@@ -126,13 +126,13 @@ TEST_CASE("keep: a lagging replica gets room from a place that it has not delive
   const unsigned lags = (leader + 1) % 3;
   g.nodes[lags].stalled = true;
   g.fill();
-  g.tell();
+  g.report_held();
   const Checkpoint checkpoint = g.take_checkpoint(leader);
   g.keep(checkpoint.at);
   REQUIRE(g.nodes[lags].core->delivered() < checkpoint.at.last.index);
   g.nodes[lags].stalled = false;
   CHECK(g.fill(20) == 20);
-  g.tell();
+  g.report_held();
   for (const auto& node : g.nodes) {
     CHECK(node.core->delivered() == g.nodes[leader].core->committed());
   }
@@ -143,11 +143,11 @@ TEST_CASE("keep: a lagging replica gets room from a place that it has not delive
 TEST_CASE("keep: released entries are not taken back", "[R=3][CORE-C8]") {
   KeepingGroup g;
   REQUIRE(g.fill(20) == 20);
-  g.tell();
+  g.report_held();
   const Checkpoint old = g.take_checkpoint(static_cast<unsigned>(g.leader()));
   g.keep(std::nullopt);
   REQUIRE(g.fill(100) == 100);
-  g.tell();
+  g.report_held();
   std::vector<std::uint64_t> consumed;
   for (const auto& node : g.nodes) consumed.push_back(node.cells[kStatusCell][kConsumedPos]);
   g.keep(old.at);
@@ -168,14 +168,14 @@ TEST_CASE("keep: a log is kept again from the first entry that was not released"
           "[R=3][CORE-C7]") {
   KeepingGroup g;
   REQUIRE(g.fill(20) == 20);
-  g.tell();
+  g.report_held();
   const Checkpoint old = g.take_checkpoint(static_cast<unsigned>(g.leader()));
   g.keep(std::nullopt);
   REQUIRE(g.fill(20) == 20);
-  g.tell();
+  g.report_held();
   g.keep(old.at);
   REQUIRE(g.fill(20) == 20);
-  g.tell();
+  g.report_held();
   const Checkpoint checkpoint = g.take_checkpoint(static_cast<unsigned>(g.leader()));
   g.keep(checkpoint.at);
   REQUIRE(g.fill() < 64);

@@ -11,10 +11,11 @@ constexpr std::uint64_t kMs = 1'000'000;
 using Step = LinkQuiet::Step;
 
 // The peer is heard at this interval, several times; returns the time of the last.
-std::uint64_t hear(LinkQuiet& link, std::uint64_t every_ns, int n, std::uint64_t now = kMs) {
+std::uint64_t receive_every(LinkQuiet& link, std::uint64_t every_ns, int n,
+                            std::uint64_t now = kMs) {
   for (int i = 0; i < n; ++i) {
     now += every_ns;
-    link.heard(now);
+    link.on_receive(now);
     link.note({false, 0, kMs, 0}, now);
   }
   return now;
@@ -27,7 +28,7 @@ LinkState cut(std::uint64_t ago_ns) { return {true, ago_ns, kMs, 3}; }
 TEST_CASE("link quiet: a cut is found within 100 ms while traffic flows", "[fabric]") {
   LinkQuiet link;
   CHECK(link.due_ns() == LinkQuiet::kNever);
-  const std::uint64_t last = hear(link, 2 * kMs, 50);
+  const std::uint64_t last = receive_every(link, 2 * kMs, 50);
   CHECK(link.step(last + 10 * kMs) == Step::kNothing);
   const std::uint64_t ask = link.due_ns();
   CHECK(ask == last + LinkQuiet::kAskMinNs);
@@ -39,13 +40,13 @@ TEST_CASE("link quiet: a cut is found within 100 ms while traffic flows", "[fabr
   link.look(cut(look - last), look);
   CHECK(link.quiet());
   CHECK(link.due_ns() == LinkQuiet::kNever);
-  link.heard(look + kMs);
+  link.on_receive(look + kMs);
   CHECK_FALSE(link.quiet());
 }
 
 TEST_CASE("link quiet: a peer that is rarely heard is probed later", "[fabric]") {
   LinkQuiet link;
-  const std::uint64_t last = hear(link, 100 * kMs, 50);
+  const std::uint64_t last = receive_every(link, 100 * kMs, 50);
   CHECK(link.due_ns() > last + 150 * kMs);
   CHECK(link.due_ns() <= last + LinkQuiet::kAskMaxNs);
 }
@@ -53,18 +54,19 @@ TEST_CASE("link quiet: a peer that is rarely heard is probed later", "[fabric]")
 TEST_CASE("link quiet: pauses between bursts are usual, until traffic flows", "[fabric]") {
   LinkQuiet link;
   std::uint64_t last = kMs;
-  for (int i = 0; i < 30; ++i) last = hear(link, kMs / 2, 2, hear(link, 98 * kMs, 1, last));
+  for (int i = 0; i < 30; ++i)
+    last = receive_every(link, kMs / 2, 2, receive_every(link, 98 * kMs, 1, last));
   CHECK(link.due_ns() > last + 150 * kMs);
-  last = hear(link, kMs / 5, 2000, last);
+  last = receive_every(link, kMs / 5, 2000, last);
   CHECK(link.due_ns() == last + LinkQuiet::kAskMinNs);
 }
 
 TEST_CASE("link quiet: probes and their answers do not count as traffic", "[fabric]") {
   LinkQuiet link;
-  std::uint64_t now = hear(link, 100 * kMs, 50);
+  std::uint64_t now = receive_every(link, 100 * kMs, 50);
   for (int i = 0; i < 50; ++i) {
-    for (int ms = 10; ms < 100; ms += 10) link.heard(now += 10 * kMs, false);
-    link.heard(now += 10 * kMs);
+    for (int ms = 10; ms < 100; ms += 10) link.on_receive(now += 10 * kMs, false);
+    link.on_receive(now += 10 * kMs);
   }
   CHECK(link.due_ns() > now + 150 * kMs);
 }
@@ -72,10 +74,10 @@ TEST_CASE("link quiet: probes and their answers do not count as traffic", "[fabr
 TEST_CASE("link quiet: a peer that only answers is probed at growing intervals", "[fabric]") {
   LinkQuiet link;
   std::uint64_t now = kMs, asked = 0;
-  for (link.heard(now, false); now < 3000 * kMs; ++asked) {
+  for (link.on_receive(now, false); now < 3000 * kMs; ++asked) {
     now = link.due_ns();
     CHECK(link.step(now) == Step::kAsk);
-    link.heard(now + kMs, false);
+    link.on_receive(now + kMs, false);
   }
   CHECK(asked < 40);
   CHECK(link.due_ns() - now > 250 * kMs);
@@ -83,7 +85,7 @@ TEST_CASE("link quiet: a peer that only answers is probed at growing intervals",
 
 TEST_CASE("link quiet: a process that waits for a processor is not a network fault", "[fabric]") {
   LinkQuiet link;
-  hear(link, 2 * kMs, 50);
+  receive_every(link, 2 * kMs, 50);
   CHECK(link.step(link.due_ns()) == Step::kAsk);
   for (int i = 0; i < 5; ++i) {
     const std::uint64_t look = link.due_ns();
@@ -97,7 +99,7 @@ TEST_CASE("link quiet: a process that waits for a processor is not a network fau
 
 TEST_CASE("link quiet: a network that lost something recently is not judged", "[fabric]") {
   LinkQuiet link;
-  std::uint64_t now = hear(link, 2 * kMs, 50);
+  std::uint64_t now = receive_every(link, 2 * kMs, 50);
   link.note({false, 0, kMs, 1}, now);
   const auto goes_quiet = [&] {
     link.step(link.due_ns());
@@ -107,15 +109,15 @@ TEST_CASE("link quiet: a network that lost something recently is not judged", "[
   };
   CHECK_FALSE(goes_quiet());
   for (now += LinkQuiet::kLossMemoryNs; now < 2 * LinkQuiet::kLossMemoryNs; now += kMs) {
-    link.heard(now);
+    link.on_receive(now);
   }
-  link.heard(now);
+  link.on_receive(now);
   CHECK(goes_quiet());
 }
 
 TEST_CASE("link quiet: a retransmission during a silence is not a loss before it", "[fabric]") {
   LinkQuiet link;
-  hear(link, 2 * kMs, 50);
+  receive_every(link, 2 * kMs, 50);
   CHECK(link.step(link.due_ns()) == Step::kAsk);
   const std::uint64_t look = link.due_ns();
   link.note({true, 50 * kMs, kMs, 4}, look - kMs);
@@ -127,7 +129,7 @@ TEST_CASE("link quiet: a replica that was stopped itself restarts its clock", "[
   LinkQuiet link;
   link.resume(5);  // before anything was heard
   CHECK(link.due_ns() == LinkQuiet::kNever);
-  const std::uint64_t last = hear(link, 2 * kMs, 50);
+  const std::uint64_t last = receive_every(link, 2 * kMs, 50);
   CHECK(link.step(link.due_ns()) == Step::kAsk);
   link.resume(last + 500 * kMs);
   CHECK(link.step(last + 500 * kMs) == Step::kNothing);

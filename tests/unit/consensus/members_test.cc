@@ -31,9 +31,9 @@ Members any_members() {
 
 // A group of `slots` whose first `members` vote, with a leader.
 struct Changing : InstantGroup {
-  Changing(std::uint8_t slots, std::uint8_t members, std::uint64_t let_in_ns = 0)
+  Changing(std::uint8_t slots, std::uint8_t members, std::uint64_t removed_leader_ns = 0)
       : InstantGroup(slots) {
-    config.let_in_ns = let_in_ns;
+    config.removed_leader_ns = removed_leader_ns;
     config.members = Members::first(members);
     elect_first(*this);
   }

@@ -14,7 +14,7 @@ using namespace crane::consensus::core;
 
 namespace {
 
-struct Knows {
+struct LeaderKnowledge {
   int something = 7;
 };
 
@@ -35,7 +35,7 @@ bool aborts(Misuse misuse) {
 }  // namespace
 
 TEST_CASE("a role begins with fresh state each time", "[role][ROLE-1]") {
-  RoleState<Knows> state;
+  RoleState<LeaderKnowledge> state;
   CHECK_FALSE(state.entered());
   state.enter();
   CHECK(state->something == 7);
@@ -47,7 +47,7 @@ TEST_CASE("a role begins with fresh state each time", "[role][ROLE-1]") {
 }
 
 TEST_CASE("state is not readable outside of its role", "[role][ROLE-1]") {
-  RoleState<Knows> state;
+  RoleState<LeaderKnowledge> state;
   CHECK(aborts([&] { state->something = 1; }));
   state.enter();
   CHECK_FALSE(aborts([&] { state->something = 1; }));

@@ -86,14 +86,14 @@ TEST_CASE("requests that do not fit arrive in order", "[outbox][OUTBOX-1]") {
     sent.push_back("listen " + std::to_string(port));
     REQUIRE(box.send(Kind::kUsual, sent.back(), sent.back()) != Sent::kFailed);
   }
-  std::vector<std::string> heard;
-  while (heard.size() < sent.size()) {
+  std::vector<std::string> received;
+  while (received.size() < sent.size()) {
     const auto more = ends.read();
     REQUIRE_FALSE(more.empty());
-    heard.insert(heard.end(), more.begin(), more.end());
+    received.insert(received.end(), more.begin(), more.end());
     (void)box.flush();
   }
-  CHECK(heard == sent);
+  CHECK(received == sent);
 }
 
 TEST_CASE("a final message is sent even if others wait", "[outbox][OUTBOX-1]") {

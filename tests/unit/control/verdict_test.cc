@@ -128,7 +128,7 @@ TEST_CASE("verdict: a replica that is away or unknown does not count", "[verdict
        Health::kDegraded, true, 0,
        "serving, 2 of 3: ONE MORE LOSS STOPS IT; replica 1 has no room"},
       {"the followers get no entries",
-       [](GroupView& g) { g.replicas[1].gets_log = g.replicas[2].gets_log = false; },
+       [](GroupView& g) { g.replicas[1].receives_log = g.replicas[2].receives_log = false; },
        Health::kDegraded, true, 0,
        "serving, 3 of 3, but not yet fault tolerant: replica 1 does not get the log yet; replica 2 "
        "does not get the log yet"},

@@ -91,10 +91,10 @@ TEST_CASE("each address on which a port is listened for is reported to the node 
     return file;
   };
   const auto place = [](const auto& record) {
-    ListenPlace said{};
-    REQUIRE(record.bytes.size() == sizeof said);
-    std::memcpy(&said, record.bytes.data(), sizeof said);
-    return said;
+    ListenPlace listen_place{};
+    REQUIRE(record.bytes.size() == sizeof listen_place);
+    std::memcpy(&listen_place, record.bytes.data(), sizeof listen_place);
+    return listen_place;
   };
   const std::uint32_t a = listener(1, kReusesPort), b = listener(1, kReusesPort);
   const std::uint32_t c = listener(2, kLoopbackDevice);

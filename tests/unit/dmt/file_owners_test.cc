@@ -32,7 +32,7 @@ struct Owned : World {
     w.files[file].owner = {OwnerKind::kProcess, 0, true, kDescriptor, kPid};
   }
   FileOwner& owner() { return w.files[file].owner; }
-  std::pair<int, SignalInfo> told() {
+  std::pair<int, SignalInfo> take_owner_signal() {
     SignalInfo info{};
     const int signo = take_signal(w, main, info);
     return {signo, info};
@@ -45,17 +45,17 @@ struct Owned : World {
 TEST_CASE_METHOD(Owned, "SIGIO reports that a file became ready or that more input came",
                  "[files]") {
   set_readiness(w, file, kIn, false);
-  CHECK(told().first == SIGIO);
+  CHECK(take_owner_signal().first == SIGIO);
   set_readiness(w, file, kIn, false);
-  CHECK(told().first == 0);
+  CHECK(take_owner_signal().first == 0);
   set_readiness(w, file, kIn, true);
-  CHECK(told().first == SIGIO);
+  CHECK(take_owner_signal().first == SIGIO);
   set_readiness(w, file, 0, false);
-  CHECK(told().first == 0);
+  CHECK(take_owner_signal().first == 0);
   set_readiness(w, file, kOut, false);
-  CHECK(told().first == SIGIO);
+  CHECK(take_owner_signal().first == SIGIO);
   set_readiness(w, file, kOut, true);  // it had room before
-  CHECK(told().first == 0);
+  CHECK(take_owner_signal().first == 0);
 }
 
 TEST_CASE_METHOD(Owned, "an owner that did not request signals or has ended gets none", "[files]") {
@@ -66,7 +66,7 @@ TEST_CASE_METHOD(Owned, "an owner that did not request signals or has ended gets
   set_readiness(w, file, kIn, true);
   owner().kind = OwnerKind::kNoOwner;
   set_readiness(w, file, kIn, true);
-  CHECK(told().first == 0);
+  CHECK(take_owner_signal().first == 0);
 }
 
 TEST_CASE_METHOD(Owned, "the chosen signal carries the descriptor and the event", "[files]") {
@@ -74,7 +74,7 @@ TEST_CASE_METHOD(Owned, "the chosen signal carries the descriptor and the event"
   for (const OwnerKind kind : {OwnerKind::kProcess, OwnerKind::kGroup}) {
     owner().kind = kind;
     set_readiness(w, file, kIn, true);
-    const auto [signo, info] = told();
+    const auto [signo, info] = take_owner_signal();
     CHECK(signo == SIGUSR1);
     CHECK(info.code == POLL_IN);
     CHECK(info.value == kDescriptor);

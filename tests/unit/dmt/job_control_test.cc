@@ -26,7 +26,7 @@ struct Jobs : World {
     w.processes[child.process].pid = 100u + child.process;
     return child.process;
   }
-  WaitChoice told(unsigned events = kChildEnded | kChildStopped | kChildContinued) {
+  WaitChoice wait_choice(unsigned events = kChildEnded | kChildStopped | kChildContinued) {
     return find_child(w, kMainProcess, -1, events);
   }
   bool is_pending(std::uint16_t process, int signo) const {
@@ -42,23 +42,23 @@ TEST_CASE_METHOD(Jobs, "a stop and its end are reported once each, and only the 
   stop_process(w, child, SIGSTOP);
   CHECK(is_stopped(w, child));
   CHECK(is_pending(kMainProcess, SIGCHLD) == false);  // ignored by default
-  CHECK(told(kChildEnded).child == kNoProcess);
-  CHECK(told(kChildStopped).child == child);
-  CHECK(told().status == ((SIGSTOP << 8) | 0x7f));
+  CHECK(wait_choice(kChildEnded).child == kNoProcess);
+  CHECK(wait_choice(kChildStopped).child == child);
+  CHECK(wait_choice().status == ((SIGSTOP << 8) | 0x7f));
   take_stop_event(w, child);
-  CHECK(told().child == kNoProcess);
-  CHECK(told().exists);
+  CHECK(wait_choice().child == kNoProcess);
+  CHECK(wait_choice().exists);
   send_signal(w, child, SIGCONT);
   CHECK_FALSE(is_stopped(w, child));
-  CHECK(told().status == 0xffff);
+  CHECK(wait_choice().status == 0xffff);
   stop_process(w, child, SIGTSTP);
-  CHECK(told(kChildContinued).child == kNoProcess);  // JOB-2
-  CHECK(told().status == ((SIGTSTP << 8) | 0x7f));
+  CHECK(wait_choice(kChildContinued).child == kNoProcess);  // JOB-2
+  CHECK(wait_choice().status == ((SIGTSTP << 8) | 0x7f));
   send_signal(w, child, SIGCONT);
   send_signal(w, child, SIGCONT);
-  CHECK(told(kChildStopped).child == kNoProcess);  // JOB-2
+  CHECK(wait_choice(kChildStopped).child == kNoProcess);  // JOB-2
   end_process(w, child, 0x300);
-  CHECK(told().status == 0x300);
+  CHECK(wait_choice().status == 0x300);
 }
 
 TEST_CASE_METHOD(Jobs, "the parent's SIGCHLD follows its flags", "[jobs]") {
@@ -75,11 +75,11 @@ TEST_CASE_METHOD(Jobs, "the parent's SIGCHLD follows its flags", "[jobs]") {
   w.processes[kMainProcess].no_child_stop = true;
   stop_process(w, child, SIGSTOP);
   CHECK(take_signal(w, main, info) == 0);
-  CHECK(told(kChildStopped).child == child);  // waitpid reports it anyway
+  CHECK(wait_choice(kChildStopped).child == child);  // waitpid reports it anyway
   w.processes[kMainProcess].no_child_wait = true;
   end_process(w, child, 0);
   CHECK(take_signal(w, main, info) == SIGCHLD);
-  CHECK_FALSE(told().exists);
+  CHECK_FALSE(wait_choice().exists);
 }
 
 TEST_CASE_METHOD(Jobs, "stop signals and SIGCONT cancel each other, SIGKILL continues", "[jobs]") {
@@ -102,7 +102,7 @@ TEST_CASE_METHOD(Jobs, "stop signals and SIGCONT cancel each other, SIGKILL cont
   CHECK(is_stopped(w, child));
   send_signal(w, child, SIGKILL);
   CHECK_FALSE(is_stopped(w, child));
-  CHECK(told(kChildContinued).child == kNoProcess);
+  CHECK(wait_choice(kChildContinued).child == kNoProcess);
 }
 
 TEST_CASE_METHOD(Jobs, "only SIGSTOP stops an orphaned group, and it gets SIGHUP", "[jobs]") {

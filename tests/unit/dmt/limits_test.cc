@@ -94,9 +94,9 @@ TEST_CASE("a bound is reported at the first refusal and whenever refusals have d
           "[limits]") {
   Bound bound(12, "things", "another one fails (EAGAIN)");
   Log log;
-  bound.say();
+  bound.count_refusal();
   CHECK(log.text() == "crane: limit: 12 things, another one fails (EAGAIN) (1 time)\n");
-  for (int i = 1; i < 1'000'000; ++i) bound.say();
+  for (int i = 1; i < 1'000'000; ++i) bound.count_refusal();
   CHECK(log.lines() == 20);
 }
 

@@ -25,7 +25,7 @@ struct Names : World {
     NameRequest request{};
     request.question = NameQuestion::kAddresses;
     std::strcpy(request.name, name);
-    return ask_name(w, who, request);
+    return send_name_query(w, who, request);
   }
   void resolved(std::uint64_t number, std::int32_t error, std::uint8_t last = 1) {
     ResolvedBody body{};

@@ -22,7 +22,7 @@ TEST_CASE("a quantum of q turns is taken without interruption", "[turns]") {
 }
 
 TEST_CASE("quanta differ in length by up to 1/32", "[turns]") {
-  constexpr std::uint32_t kQuantum = 3 * kQuantumPlay;
+  constexpr std::uint32_t kQuantum = 3 * kQuantumJitter;
   const std::vector<int> trace = rotation({.quantum = kQuantum}, 2, 4000);
   std::vector<std::size_t> lengths;
   // The turns that the last thread takes alone are no quantum.
@@ -36,7 +36,7 @@ TEST_CASE("quanta differ in length by up to 1/32", "[turns]") {
   REQUIRE(lengths.size() > 10);
   lengths.erase(lengths.begin());  // the quantum of the thread that began before the other one
   CHECK(std::all_of(lengths.begin(), lengths.end(), [](std::size_t n) {
-    return n >= kQuantum && n <= kQuantum + kQuantum / kQuantumPlay;
+    return n >= kQuantum && n <= kQuantum + kQuantum / kQuantumJitter;
   }));
   CHECK(std::count(lengths.begin(), lengths.end(), lengths[0]) <
         static_cast<std::ptrdiff_t>(lengths.size()));

@@ -145,7 +145,7 @@ TEST_CASE("on a fenced replica the node keeps the turn and continues", "[rest]")
           s.bubble(kPlenty);
           s.w.scheduler.fenced.store(1);
           if (holds) {
-            give_up_turn(s.w);
+            release_turn(s.w);
           } else {
             admit_from_node(s.w);
           }
@@ -237,7 +237,7 @@ TEST_CASE("a thread that left by agreement is quiescent while it waits to rejoin
   s.w.slots[value(slot)].thread_id = 41;
   s.start(kPlenty);
   admit_from_node(s.w);
-  const Blocker r = at_last(s, BlockerKind::kAway);
+  const Blocker r = at_last(s, BlockerKind::kDetachedThread);
   CHECK(r.slot == value(slot));
   CHECK(text_of(s, r) ==
         "thread 41 (slot 2) of process 40 is detached; its last operation was operation 7");
@@ -278,29 +278,30 @@ TEST_CASE("processes that begin, that exec, or that cannot be saved are not quie
   admit_from_node(s.w);
   at_last(s, BlockerKind::kNothing);
   take_turn(s);
-  const auto said = [&](BlockerKind why) {
+  const auto has_blocker = [&](BlockerKind why) {
     const Blocker r = find_blocker(s.w);
     CHECK(r.why == why);
     return text_of(s, r);
   };
   const Child child = create_process(s.w, kMainProcess);
-  CHECK(said(BlockerKind::kAwake) ==
+  CHECK(has_blocker(BlockerKind::kAwake) ==
         "thread 0 (slot 2) of a process that has not started (record 2) runs");
   ProcessRecord& p = add_process(s, child.process, child.slot, 0);
-  CHECK(said(BlockerKind::kBeginning) == "a process that has not started (record 2) is starting");
+  CHECK(has_blocker(BlockerKind::kBeginning) ==
+        "a process that has not started (record 2) is starting");
   p.pid = 50;  // from its parent
-  CHECK(said(BlockerKind::kBeginning) == "process 50 is starting");
+  CHECK(has_blocker(BlockerKind::kBeginning) == "process 50 is starting");
   s.w.slots[value(child.slot)].thread_id = 50;
   CHECK(is_quiescent(s.w));
   p.exec_pending = true;
-  CHECK(said(BlockerKind::kBeginning) == "process 50 is starting another program");
+  CHECK(has_blocker(BlockerKind::kBeginning) == "process 50 is starting another program");
   p.exec_pending = false;
   const Slot second = create_slot(s.w, child.process);
   s.w.slots[value(second)].thread_id = 51;
   s.w.slots[value(second)].parked.store(1);
   CHECK(is_quiescent(s.w));
   release_slot(s.w, child.slot);
-  CHECK(said(BlockerKind::kFirstThreadGone) ==
+  CHECK(has_blocker(BlockerKind::kFirstThreadEnded) ==
         "process 50 has other threads but its first one has ended: such a process cannot be saved");
   end_process(s.w, child.process, 0);
   CHECK(is_quiescent(s.w));  // the rest of it belongs to the kernel
@@ -325,18 +326,18 @@ TEST_CASE("a replica is not quiescent if the node lacks the turn, if it failed, 
 
 namespace {
 
-struct Told {
+struct BlockerReport {
   std::atomic<int> times{0};
   std::atomic<std::uint32_t> restores{0};
 };
-thread_local Told* told = nullptr;
-std::atomic<int> told_in_all{0};
+thread_local BlockerReport* blocker_report = nullptr;
+std::atomic<int> reported_in_all{0};
 
 void on_restore(std::uint32_t restores) noexcept {
-  told_in_all.fetch_add(1);
-  if (told == nullptr) return;
-  told->times.fetch_add(1);
-  told->restores.store(restores);
+  reported_in_all.fetch_add(1);
+  if (blocker_report == nullptr) return;
+  blocker_report->times.fetch_add(1);
+  blocker_report->restores.store(restores);
 }
 
 }  // namespace
@@ -344,20 +345,20 @@ void on_restore(std::uint32_t restores) noexcept {
 TEST_CASE("a thread that slept during a restore is notified once, before it continues", "[rest]") {
   const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
   constexpr int kThreads = 4;
-  Told of[kThreads];
+  BlockerReport of[kThreads];
   Server s({.mode = mode});
   std::vector<std::string> wrong;  // with the turn
   const auto expect = [&](int name, int times) {
     if (of[name].times.load() != times) wrong.push_back("thread " + std::to_string(name));
   };
-  told_in_all.store(0);
+  reported_in_all.store(0);
   set_restore_handler(on_restore);
   std::atomic<bool> away{true};
   Slot detached = kNoSlot;
   const auto late = [](int round) { return kOrigin + round * 1'000'000'000; };
   for (int name = 0; name < kThreads; ++name) {
     const Slot slot = s.spawn([&, name](Slot me) {
-      told = &of[name];
+      blocker_report = &of[name];
       for (int round = 1; round <= 2; ++round) {
         get_turn(s.w, me);
         expect(name, round - 1);
@@ -387,7 +388,7 @@ TEST_CASE("a thread that slept during a restore is notified once, before it cont
   s.start(kPlenty);
   admit_from_node(s.w);
   for (std::uint32_t round = 1; round <= 2; ++round) {
-    at_last(s, BlockerKind::kAway);
+    at_last(s, BlockerKind::kDetachedThread);
     away.store(false);
     at_last(s, BlockerKind::kNothing);
     take_turn(s);
@@ -399,7 +400,7 @@ TEST_CASE("a thread that slept during a restore is notified once, before it cont
     return_turn(s);
     admit_from_node(s.w);
     at_last(s, BlockerKind::kNothing);
-    for (const Told& t : of) CHECK(t.restores.load() == round);
+    for (const BlockerReport& t : of) CHECK(t.restores.load() == round);
     take_turn(s);
     signal(s.w, kObject + 1, kAll);
     s.bubble(kPlenty);
@@ -408,6 +409,6 @@ TEST_CASE("a thread that slept during a restore is notified once, before it cont
   }
   s.end();
   CHECK(wrong.empty());
-  CHECK(told_in_all.load() == 2 * kThreads + 1);  // and the main thread, once
+  CHECK(reported_in_all.load() == 2 * kThreads + 1);  // and the main thread, once
   set_restore_handler(nullptr);
 }

@@ -80,12 +80,12 @@ TEST_CASE("restart: clock, hash and time continue, and random streams do not rep
   get_turn(one.w, one.main);
   put_turn(one.w, one.main, kOp, 3, false);
   one.bubble(0);
-  const Carried carried = carried_of(one.w);
+  const CarriedState carried = carried_of(one.w);
   REQUIRE(carried.clock > 0);
-  go_on_from(other.w, carried);
-  Carried later = carried;
+  continue_from(other.w, carried);
+  CarriedState later = carried;
   later.admitted.index = Index{value(carried.admitted.index) + 1};
-  go_on_from(third.w, later);
+  continue_from(third.w, later);
   const SchedulerState& s = other.w.scheduler;
   CHECK(s.clock == carried.clock);
   CHECK(s.hash == one.w.scheduler.hash);

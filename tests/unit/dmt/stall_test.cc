@@ -51,12 +51,12 @@ class Prober {
   bool probe(std::uint64_t instruction, std::int64_t cpu_step, std::int64_t physical_step) {
     cpu_ += cpu_step;
     physical_ += physical_step;
-    const bool gave_way =
+    const bool yielded =
         probed(w_, me_, {instruction, cpu_, physical_, registers_, sleeps_}, memory_);
     cpu_ += own_cpu_ns_;
     memory_.released_cpu_ns = cpu_;
     memory_.released_sleeps = sleeps_;
-    return gave_way;
+    return yielded;
   }
 
   Layout& w_;
@@ -301,7 +301,7 @@ TEST_CASE("a preempted thread that is alone admits the waiting entries", "[stall
   request_preemption(w, {w.scheduler.clock, 0, 0, value(world.main), 1});
   REQUIRE(has_preempt_request(w, world.main));
   CHECK(value(w.scheduler.admitted.index) < index);
-  give_way(w, world.main);
+  yield_turn(w, world.main);
   CHECK(value(w.scheduler.admitted.index) == index);
   CHECK(w.scheduler.grant_left == 500);
   CHECK(has_turn(w, world.main));
@@ -326,7 +326,7 @@ TEST_CASE("a sliced thread runs before a thread that gives way", "[stall][SLICE-
   w.scheduler.ends_grant = false;
   set_leader_clock_limit(w, w.scheduler.clock);
   request_preemption(w, {w.scheduler.clock, 0, 0, value(world.main), 1});
-  give_way(w, world.main);
+  yield_turn(w, world.main);
   CHECK(has_turn(w, expected));
 }
 
@@ -341,7 +341,7 @@ TEST_CASE("giving way does not count as an operation of the thread", "[stall]") 
   world.bubble(500);
   set_leader_clock_limit(w, clock);
   request_preemption(w, {clock, 0, 0, value(world.main), 1});
-  give_way(w, world.main);
+  yield_turn(w, world.main);
   CHECK(w.scheduler.clock == clock + 1);
   CHECK(w.slots[value(world.main)].operations == own);
 }
@@ -349,12 +349,12 @@ TEST_CASE("giving way does not count as an operation of the thread", "[stall]") 
 TEST_CASE("a held thread is released when the replica no longer leads", "[stall]") {
   World world(spinning({.mode = Mode::kSerial, .quantum = 100}));
   Layout& w = world.w;
-  std::atomic<bool> gave_way{false}, released{false};
+  std::atomic<bool> yielded{false}, released{false};
   world.run_as(world.main, [&](Slot me) {
     operate(w, me);
     Prober prober(w, me);
     for (int i = 0; i < 200 && w.scheduler.leading.load() != 0; ++i) {
-      if (prober.at(kLoop)) gave_way.store(true);
+      if (prober.at(kLoop)) yielded.store(true);
     }
     released.store(true);
     finish(w, me);
@@ -370,7 +370,7 @@ TEST_CASE("a held thread is released when the replica no longer leads", "[stall]
   });
   CHECK(body.slot == value(world.main));
   CHECK(body.clock == 1);
-  CHECK_FALSE(gave_way.load());
+  CHECK_FALSE(yielded.load());
   CHECK(preempt_requests_obeyed(w) == 0);
 }
 

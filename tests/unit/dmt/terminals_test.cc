@@ -52,7 +52,7 @@ struct Terminals : World {
   std::size_t type(const std::string& s) {
     return write_at_master(w, terminal, reinterpret_cast<const std::uint8_t*>(s.data()), s.size());
   }
-  std::size_t say(const std::string& s) {
+  std::size_t write_master(const std::string& s) {
     return write_at_line(w, terminal, reinterpret_cast<const std::uint8_t*>(s.data()), s.size());
   }
   std::string read_line(std::size_t n = 4096) {
@@ -90,7 +90,7 @@ TEST_CASE_METHOD(Terminals, "typed bytes are echoed and read line by line", "[te
   CHECK(read_line() == "hello\n");
   CHECK(screen() == "hello\r\n");
   CHECK(ready(line) == kOut);
-  CHECK(say("x\n") == 2);
+  CHECK(write_master("x\n") == 2);
   CHECK(screen() == "x\r\n");
 }
 
@@ -109,7 +109,7 @@ TEST_CASE_METHOD(Terminals, "both directions are bounded, and waiting bytes arri
     CHECK((t().to_line.bytes == 0 || room_for_input(t().discipline, t().modes) == 0));  // TTY-2
   }
   CHECK(got == all.substr(0, down));
-  const std::size_t up = say(all);
+  const std::size_t up = write_master(all);
   CHECK(up > kTerminalQueueBytes);
   CHECK((ready(line) & kOut) == 0);
   got.clear();
@@ -132,7 +132,7 @@ TEST_CASE_METHOD(Terminals, "the table is bounded, and the lowest place is reuse
 
 TEST_CASE_METHOD(Terminals, "the place is free after both ends are closed", "[terminals]") {
   type("kept");
-  say("kept");
+  write_master("kept");
   drop_reference(w, line);
   CHECK(t().line_closed);
   CHECK((ready(master) & kHup) != 0);
@@ -209,14 +209,14 @@ TEST_CASE_METHOD(Terminals,
 
 TEST_CASE_METHOD(Terminals, "packet mode reports events before the written bytes", "[terminals]") {
   set_packet_mode(w, terminal, true);
-  say("data");
+  write_master("data");
   flush_unread(w, terminal, false);
   CHECK((ready(master) & kPri) != 0);
   CHECK(screen() == std::string(1, TIOCPKT_FLUSHREAD));
   CHECK(screen() == std::string("\0data", 5));
   hold_output(w, terminal, true);
   CHECK((ready(line) & kOut) == 0);
-  CHECK(say("x") == 0);
+  CHECK(write_master("x") == 0);
   CHECK(screen() == std::string(1, TIOCPKT_STOP));
   type("e");
   CHECK(screen().empty());  // its echo waits

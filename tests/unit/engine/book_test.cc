@@ -21,9 +21,9 @@ OrderId id(Account account, std::uint64_t number = 1) { return {account, number}
 // maker account, price, quantity
 using Brief = std::tuple<Account, Price, Quantity>;
 std::vector<Brief> brief(const Trades& trades) {
-  std::vector<Brief> said;
-  for (const Trade& t : trades) said.emplace_back(t.maker.account, t.price, t.quantity);
-  return said;
+  std::vector<Brief> reports;
+  for (const Trade& t : trades) reports.emplace_back(t.maker.account, t.price, t.quantity);
+  return reports;
 }
 
 TEST_CASE("An order that crosses no other order rests") {

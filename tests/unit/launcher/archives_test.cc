@@ -135,8 +135,8 @@ TEST_CASE("about: a log of another position or group does not fit the checkpoint
   checkpoint::Manifest m;
   m.at = {View{513}, Index{12}};
   m.cursor = 800;
-  const auto why = [&](const About& says, const checkpoint::Manifest& behind, const char* log_id) {
-    const auto checked = check_tail(path, "FILE", says, behind, log_id);
+  const auto why = [&](const About& shown, const checkpoint::Manifest& behind, const char* log_id) {
+    const auto checked = check_tail(path, "FILE", shown, behind, log_id);
     return checked ? std::string() : checked.error().message();
   };
   CHECK(why(a, m, "77").empty());

@@ -135,11 +135,13 @@ struct Running {
   bool left_nothing() const {
     return !fs::exists(dir()) && !fs::exists("/dev/shm/crane." + options.name);
   }
-  std::string said() const { return slurp(scratch + "/err"); }
-  bool has_logged(const std::string& part) const { return said().find(part) != std::string::npos; }
+  std::string printed() const { return slurp(scratch + "/err"); }
+  bool has_logged(const std::string& part) const {
+    return printed().find(part) != std::string::npos;
+  }
   std::string role(unsigned replica) const { return state()["replicas"][replica]["role"]; }
   // With FAKE_WORDS: replica k sends this to crane-run, after its earlier messages.
-  void let_say(int k, const Json& message) const {
+  void send_from_node(int k, const Json& message) const {
     const std::string path = dir() + "/say-" + std::to_string(k);
     REQUIRE(eventually([&] { return !fs::exists(path); }));
     std::ofstream(path + ".new") << message.dump();
@@ -192,7 +194,7 @@ TEST_CASE("group: the server's exit status is passed through, and its log is men
   CHECK(fs::exists(group.dir() + "/r0/server.log"));
   CHECK_FALSE(fs::exists("/dev/shm/crane." + group.options.name));
   CHECK(slurp(group.scratch + "/out") == "hello from the server\n");  // once, not three times
-  CHECK(group.said().find("the server ended with status 7") != std::string::npos);
+  CHECK(group.printed().find("the server ended with status 7") != std::string::npos);
 }
 
 TEST_CASE("group: it serves one published socket, and a signal stops everything", "[launcher]") {
@@ -333,8 +335,8 @@ TEST_CASE("group: an added member gets a node, and a removed one is not restarte
   Running group(3, {"FAKE_WORDS=1"}, "members", 1);
   REQUIRE(eventually([&] { return group.ready(); }));
   CHECK(group.role(3) == "spare");
-  group.let_say(1, members({{0, "voter"}, {1, "voter"}, {2, "voter"}, {3, "learner"}}));
-  group.let_say(0, members({{0, "voter"}, {1, "voter"}, {2, "voter"}, {3, "learner"}}));
+  group.send_from_node(1, members({{0, "voter"}, {1, "voter"}, {2, "voter"}, {3, "learner"}}));
+  group.send_from_node(0, members({{0, "voter"}, {1, "voter"}, {2, "voter"}, {3, "learner"}}));
   REQUIRE(eventually([&] { return group.node(3) > 0; }));
   const Json begins = group.configuration(3);
   CHECK(begins["restore"] == true);
@@ -342,17 +344,17 @@ TEST_CASE("group: an added member gets a node, and a removed one is not restarte
   CHECK(begins["forget"] == true);     // its place may have been used before
   CHECK(begins["members"] == 3);
   CHECK(begins["replicas"] == 4);
-  group.let_say(0, members({{0, "voter"}, {1, "voter"}, {2, "voter"}, {3, "voter"}}));
+  group.send_from_node(0, members({{0, "voter"}, {1, "voter"}, {2, "voter"}, {3, "voter"}}));
   REQUIRE(eventually([&] { return group.has_logged("replica 3 votes from now on"); }));
-  group.let_say(2, {{"t", "removed"}});
+  group.send_from_node(2, {{"t", "removed"}});
   REQUIRE(eventually([&] { return group.has_logged("replica 2 has left the group"); }));
   REQUIRE(eventually([&] { return group.role(2) == "spare"; }));  // the file is written after it
-  group.let_say(0, members({{0, "voter"}, {1, "voter"}, {3, "voter"}}));
+  group.send_from_node(0, members({{0, "voter"}, {1, "voter"}, {3, "voter"}}));
   // Of three voters one more may be lost.
   kill(group.node(3), SIGKILL);
   REQUIRE(eventually([&] { return group.has_logged("2 of 3 replicas"); }));
   REQUIRE(eventually([&] { return group.node(3) > 0; }));
-  group.let_say(0, members({{0, "voter"}, {1, "voter"}, {2, "learner"}, {3, "voter"}}));
+  group.send_from_node(0, members({{0, "voter"}, {1, "voter"}, {2, "learner"}, {3, "voter"}}));
   REQUIRE(eventually([&] { return group.node(2) > 0; }));
   kill(group.pid, SIGTERM);
   CHECK(group.wait() == 0);
@@ -362,7 +364,7 @@ TEST_CASE("group: after a divergence a checkpoint is requested", "[launcher]") {
   Running group(3, {"FAKE_WORDS=1"}, "diverged");
   REQUIRE(eventually([&] { return group.ready(); }));
   const pid_t first = group.node(2);
-  group.let_say(2, {{"t", "fatal"}, {"code", 79}, {"message", "replica 2 diverged"}});
+  group.send_from_node(2, {{"t", "fatal"}, {"code", 79}, {"message", "replica 2 diverged"}});
   REQUIRE(eventually(
       [&] { return slurp(group.dir() + "/asked-0").find("\"checkpoint\"") != std::string::npos; }));
   REQUIRE(eventually([&] { return group.node(2) > 0 && group.node(2) != first; }));
@@ -375,13 +377,13 @@ TEST_CASE("group: a drained replica is not restarted, and recovers on request", 
   Running group(3, {"FAKE_WORDS=1"}, "drained");
   REQUIRE(eventually([&] { return group.ready(); }));
   const Json wanted{{"t", "bring_back"}, {"replica", 2}, {"checkpoint", "00000001.000000000007"}};
-  group.let_say(0, wanted);  // it runs: no effect
+  group.send_from_node(0, wanted);  // it runs: no effect
   const pid_t first = group.node(2);
-  group.let_say(2, {{"t", "drained"}});
+  group.send_from_node(2, {{"t", "drained"}});
   // Requested between its last message and its end: it recovers once it has ended.
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-2"); }));
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));
-  group.let_say(0, wanted);
+  group.send_from_node(0, wanted);
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));
   CHECK(group.node(2) == first);
   std::ofstream(group.dir() + "/end-2") << "";
@@ -400,8 +402,8 @@ TEST_CASE("group: a drained replica is not restarted, and recovers on request", 
 TEST_CASE("group: a fatal report of a node at the start becomes message and status", "[launcher]") {
   Running group(3, {"FAKE_FATAL=1"}, "fatal");
   CHECK(group.wait() == static_cast<int>(Status::kNeverCheckedIn));
-  CHECK(group.said().find("did not load libcrane.so") != std::string::npos);
-  CHECK(group.said().find("its log: ") != std::string::npos);
+  CHECK(group.printed().find("did not load libcrane.so") != std::string::npos);
+  CHECK(group.printed().find("its log: ") != std::string::npos);
 }
 
 TEST_CASE("group: if a majority fails each time by itself, the group ends and keeps all",
@@ -412,7 +414,7 @@ TEST_CASE("group: if a majority fails each time by itself, the group ends and ke
   std::ofstream{connections}.put('x');
   const auto lose = [&group](int k) {
     const pid_t node = group.node(k);
-    group.let_say(k, Json{{"t", "fatal"}, {"code", 68}, {"message", "no check-in in time"}});
+    group.send_from_node(k, Json{{"t", "fatal"}, {"code", 68}, {"message", "no check-in in time"}});
     REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-" + std::to_string(k)); }));
     kill(node, SIGKILL);
     REQUIRE(eventually([&] { return group.node(k) != node; }));
@@ -427,7 +429,7 @@ TEST_CASE("group: if a majority fails each time by itself, the group ends and ke
   }
   REQUIRE(eventually([&] { return group.node(1) > 0; }));
   const pid_t last = group.node(1);
-  group.let_say(1, Json{{"t", "fatal"}, {"code", 68}, {"message", "no check-in in time"}});
+  group.send_from_node(1, Json{{"t", "fatal"}, {"code", 68}, {"message", "no check-in in time"}});
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-1"); }));
   kill(last, SIGKILL);
   CHECK(group.wait() == static_cast<int>(Status::kNeverCheckedIn));
@@ -442,14 +444,14 @@ TEST_CASE("group: a port in use ends the start with a message", "[launcher]") {
   const crane::proxy::LoopbackListener holder;
   Running group(1, {"FAKE_PORT=" + std::to_string(holder.port())}, "port");
   CHECK(group.wait() == static_cast<int>(Status::kPortTaken));
-  CHECK(group.said().find("cannot listen on port") != std::string::npos);
+  CHECK(group.printed().find("cannot listen on port") != std::string::npos);
 }
 
 TEST_CASE("group: a node that ignores stop is killed", "[launcher]") {
   Running group(1, {"FAKE_STUBBORN=0"}, "stubborn");
   REQUIRE(eventually([&] { return group.ready(); }));
   kill(group.pid, SIGINT);
-  REQUIRE(eventually([&] { return group.said().find("stopping") != std::string::npos; }));
+  REQUIRE(eventually([&] { return group.printed().find("stopping") != std::string::npos; }));
   kill(group.pid, SIGINT);  // the second request ends it at once
   CHECK(group.wait() == 0);
   CHECK(group.left_nothing());
@@ -464,13 +466,13 @@ TEST_CASE("group: an analysis replica is added, recovers, and is not counted as 
   REQUIRE(eventually([&] { return slurp(asked).find("\"add\"") != std::string::npos; }));
   CHECK(group.node(3) == -1);
   const Json with = members({{0, "voter"}, {1, "voter"}, {2, "voter"}, {3, "analysis"}});
-  group.let_say(0, with);
+  group.send_from_node(0, with);
   REQUIRE(eventually([&] { return group.node(3) > 0; }));
   CHECK(group.configuration(3)["analysis"] == "helgrind");
   CHECK(group.configuration(0)["analysis"] == "");
   CHECK(group.configuration(0)["analysis_replica"] == 3);
   REQUIRE(eventually([&] { return group.role(3) == "analysis"; }));
-  group.let_say(3, Json{{"t", "analysis"}, {"text", "helgrind finding 1: x"}});
+  group.send_from_node(3, Json{{"t", "analysis"}, {"text", "helgrind finding 1: x"}});
   REQUIRE(
       eventually([&] { return group.has_logged("analysis replica 3: helgrind finding 1: x"); }));
   const pid_t first = group.node(3);
@@ -480,21 +482,22 @@ TEST_CASE("group: an analysis replica is added, recovers, and is not counted as 
   CHECK_FALSE(group.has_logged("of 3 replicas"));
   // It lost something that it cannot do without: it is released, and removed from the member list.
   fs::remove(asked);
-  group.let_say(3, Json{{"t", "fatal"}, {"code", 76}, {"message", "the log begins at entry 9"}});
+  group.send_from_node(
+      3, Json{{"t", "fatal"}, {"code", 76}, {"message", "the log begins at entry 9"}});
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-3"); }));
   kill(group.node(3), SIGKILL);
   REQUIRE(eventually([&] { return group.has_logged("analysis replica 3 is gone: "); }));
   REQUIRE(eventually([&] { return group.has_logged("the log begins at entry 9"); }));
   REQUIRE(eventually([&] { return slurp(asked).find("\"remove\"") != std::string::npos; }));
-  group.let_say(0, with);  // the list from before
+  group.send_from_node(0, with);  // the list from before
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));
-  group.let_say(0, members({{0, "voter"}, {1, "voter"}, {2, "voter"}}));
+  group.send_from_node(0, members({{0, "voter"}, {1, "voter"}, {2, "voter"}}));
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));
   REQUIRE(eventually([&] { return group.role(3) == "spare"; }));
   fs::remove(asked);
   CHECK(group.node(3) == -1);
   // Until an operator adds it again.
-  group.let_say(0, with);
+  group.send_from_node(0, with);
   REQUIRE(eventually([&] { return group.node(3) > 0; }));
   CHECK_FALSE(fs::exists(asked));
   kill(group.pid, SIGTERM);

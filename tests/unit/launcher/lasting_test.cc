@@ -53,9 +53,9 @@ struct Home {
   }
   ~Home() { fs::remove_all(scratch); }
 
-  // Runs a start that ends at once. Then base() returns the file in the base, and `said` the
+  // Runs a start that ends at once. Then base() returns the file in the base, and `printed` the
   // messages.
-  Outcome start(std::string& said, std::string* log_id = nullptr) {
+  Outcome start(std::string& printed, std::string* log_id = nullptr) {
     setup::GroupDirectories directories;
     if (auto p = directories.create(options.place()); !p) return p;
     const std::string err = scratch + "/err";
@@ -66,7 +66,7 @@ struct Home {
     fflush(stderr);
     dup2(saved, 2);
     close(saved);
-    said = slurp(err);
+    printed = slurp(err);
     if (log_id != nullptr) *log_id = lasting.log_id();
     return p;
   }
@@ -93,8 +93,8 @@ bool has(const std::string& text, const std::string& part) {
 TEST_CASE("lasting: data begin as those of the machine, then as the furthest replica left them",
           "[root]") {
   Home h;
-  std::string said;
-  REQUIRE(h.start(said).ok());
+  std::string printed;
+  REQUIRE(h.start(printed).ok());
   CHECK(h.base() == "the machine's");
   char opaque = 0;
   CHECK(getxattr((h.dir + "/base" + h.data).c_str(), "trusted.overlay.opaque", &opaque, 1) == 1);
@@ -102,41 +102,41 @@ TEST_CASE("lasting: data begin as those of the machine, then as the furthest rep
 
   SECTION("in order") {
     for (int i = 0; i < 3; ++i) h.leave(i, "left", "new", 7, Position::kEnded);
-    REQUIRE(h.start(said).ok());
+    REQUIRE(h.start(printed).ok());
     CHECK(h.base() == "new");
-    CHECK(has(said, "equal on all replicas"));
+    CHECK(has(printed, "equal on all replicas"));
     CHECK_FALSE(fs::exists(h.dir + "/r1/left"));
     CHECK_FALSE(fs::exists(h.dir + "/r1/position"));
-    REQUIRE(h.start(said).ok());  // nothing was left: unchanged
+    REQUIRE(h.start(printed).ok());  // nothing was left: unchanged
     CHECK(h.base() == "new");
   }
   SECTION("killed: the furthest replica, wherever its files are") {
     h.leave(0, "left", "older", 5, Position::kNone);
     h.leave(1, "upper", "newest", 9, Position::kNone);
-    REQUIRE(h.start(said).ok());
+    REQUIRE(h.start(printed).ok());
     CHECK(h.base() == "newest");
-    CHECK(has(said, "replica 1 left it at log index 9"));
-    CHECK(has(said, "replica 0 was at 5"));
-    CHECK(has(said, "replica 2 has none"));
-    CHECK(has(said, "did not stop cleanly"));
+    CHECK(has(printed, "replica 1 left it at log index 9"));
+    CHECK(has(printed, "replica 0 was at 5"));
+    CHECK(has(printed, "replica 2 has none"));
+    CHECK(has(printed, "did not stop cleanly"));
   }
   SECTION("files of a server that was being restarted") {
     h.leave(2, "upper", "half a copy", 9, Position::kNone);
     spill(h.dir + "/r2/kept-9" + h.data + "/file", "whole");
-    REQUIRE(h.start(said).ok());
+    REQUIRE(h.start(printed).ok());
     CHECK(h.base() == "whole");
   }
   SECTION("files without a position are half a copy of the base") {
     spill(h.dir + "/r0/upper" + h.data + "/file", "half");
-    REQUIRE(h.start(said).ok());
+    REQUIRE(h.start(printed).ok());
     CHECK(h.base() == "the machine's");
   }
   SECTION("a replica that differs at the same position is outvoted and reported") {
     h.leave(0, "left", "odd one", 7, Position::kEnded);
     for (int i = 1; i < 3; ++i) h.leave(i, "left", "good", 7, Position::kEnded);
-    REQUIRE(h.start(said).ok());
+    REQUIRE(h.start(printed).ok());
     CHECK(h.base() == "good");
-    CHECK(has(said, "replica 0 has other files"));
+    CHECK(has(printed, "replica 0 has other files"));
   }
 }
 
@@ -160,17 +160,17 @@ TEST_CASE("lasting: the machine's directory is neither written nor mixed in", "[
 TEST_CASE("lasting: with a log on disk the base stays, and the log keeps its identity", "[root]") {
   Home h;
   h.options.durability = "disk";
-  std::string said, first, second;
-  REQUIRE(h.start(said, &first).ok());
+  std::string printed, first, second;
+  REQUIRE(h.start(printed, &first).ok());
   spill(h.dir + "/store/r0/file", "a log");
   h.leave(1, "upper", "newer", 9, Position::kNone);
-  REQUIRE(h.start(said, &second).ok());
+  REQUIRE(h.start(printed, &second).ok());
   CHECK(first == second);
   CHECK(h.base() == "the machine's");  // LAST-1
   CHECK(fs::exists(h.dir + "/store/r0/file"));
 
   const auto refused = [&](const std::string& part) {
-    const Outcome p = h.start(said);
+    const Outcome p = h.start(printed);
     CHECK(status_of(p) == Status::kUsage);
     CHECK(has(p.error().text, part));
     CHECK(fs::exists(h.dir + "/store/r0/file"));
@@ -193,13 +193,13 @@ TEST_CASE("lasting: with a log on disk the base stays, and the log keeps its ide
   }
   SECTION("another shell") {
     setenv("CRANE_TEST_OF_SHELLS", "x", 1);
-    REQUIRE(h.start(said).ok());
+    REQUIRE(h.start(printed).ok());
     CHECK(getenv("CRANE_TEST_OF_SHELLS") == nullptr);
   }
   SECTION("no logs") {
     fs::remove_all(h.dir + "/store");
     spill(h.dir + "/member-0", "x");
-    const Outcome p = h.start(said);
+    const Outcome p = h.start(printed);
     CHECK(has(p.error().text, "the logs of all replicas are gone"));
   }
   SECTION("neither data nor disk") {

@@ -185,8 +185,8 @@ TEST_CASE("options: nodes and hosts get the options that were typed", "[launcher
   const std::string dir = "/d", id = "1", secret;
   const auto json = nlohmann::json::parse(
       node_configuration({o, profile, parts, dir, dir, dir, 0, id, secret, plan}));
-  NodeOptions told, wanted = o;
-  REQUIRE(read_options(json, told) == nullptr);
+  NodeOptions parsed, wanted = o;
+  REQUIRE(read_options(json, parsed) == nullptr);
   wanted.quantum = 5;  // the profile's
   wanted.spins = true;
   wanted.record = fs::absolute("here").string();
@@ -194,7 +194,7 @@ TEST_CASE("options: nodes and hosts get the options that were typed", "[launcher
   for (const OptionRow& row : option_rows()) {
     CAPTURE(row.key);
     CHECK(json.contains(row.key));
-    CHECK(std::visit([&](auto field) { return told.*field == wanted.*field; }, row.field));
+    CHECK(std::visit([&](auto field) { return parsed.*field == wanted.*field; }, row.field));
     CHECK(std::visit([&](auto field) { return sent.*field == o.*field; }, row.field));
   }
 }
@@ -503,7 +503,7 @@ TEST_CASE("directories: clients of a killed group wait for one that continues it
 
 TEST_CASE("directories: an agent removes its own, but never those of another node", "[launcher]") {
   Scratch scratch;
-  using Goes = GroupDirectories::Goes;
+  using Removal = GroupDirectories::Removal;
   const std::string name = unique_name("agent"), shm = "/dev/shm/crane." + name;
   const std::string group = scratch.path + "/" + name;
   const GroupPlace place{name, scratch.path, 3, ""};
@@ -514,18 +514,18 @@ TEST_CASE("directories: an agent removes its own, but never those of another nod
     CHECK(fs::status(agent.host_dir()).permissions() == fs::perms(0700));
     GroupDirectories node;  // a node that the agent did not start
     REQUIRE(node.create_replica(place, 1).ok());
-    agent.remove_host(Goes::kAll);
+    agent.remove_host(Removal::kAll);
     CHECK((fs::exists(group + "/r1") && fs::exists(shm + "/r1") && !fs::exists(group + "/h1")));
     CHECK(status_of(twin.create_host(place, 1)) == Status::kGroupExists);
     CHECK(twin.create_host(place, 2).ok());
   }
   GroupDirectories last;
   REQUIRE(last.create_host(place, 1).ok());
-  last.remove_host(Goes::kAllButLogs);
+  last.remove_host(Removal::kAllButLogs);
   CHECK((fs::exists(group + "/r1") && !fs::exists(shm + "/r1")));
   GroupDirectories again;
   REQUIRE(again.create_host(place, 1).ok());
-  again.remove_host(Goes::kAll);
+  again.remove_host(Removal::kAll);
   CHECK(!fs::exists(group + "/r1"));
   fs::remove_all(shm);
 }

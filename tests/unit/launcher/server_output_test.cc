@@ -136,12 +136,12 @@ TEST_CASE("server output: a stopped reader does not block crane-run, and gets ev
   logs.print(0, all);
   output.show();
   CHECK(output.waits());
-  std::string heard;
+  std::string received;
   while (before > 0) before -= logs.shown().size();
-  for (int i = 0; heard.size() < all.size() && i < 10'000; ++i) {
+  for (int i = 0; received.size() < all.size() && i < 10'000; ++i) {
     output.show();
-    heard += logs.shown();
+    received += logs.shown();
   }
-  CHECK(heard == all);
+  CHECK(received == all);
   CHECK_FALSE(output.waits());
 }

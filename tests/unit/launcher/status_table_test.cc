@@ -507,11 +507,12 @@ TEST_CASE("status: the leader reports an upgrade of the server", "[ctl]") {
     answers[0].status["upgrade"] = {{"state", state}, {"entry", 7}, {"why", why}};
     return table_of(summarise("g", answers));
   };
-  const auto says = [](const std::string& text, const char* line) {
+  const auto has_line = [](const std::string& text, const char* line) {
     return text.find(line) != std::string::npos;
   };
-  CHECK(says(table("trial", ""), "\nupgrade at entry 7: trial, no client is let in\n"));
-  CHECK(says(table("kept", ""), "\nupgrade at entry 7: kept\n"));
-  CHECK(says(table("rolled back", "it ended"), "\nupgrade at entry 7: rolled back: it ended\n"));
-  CHECK_FALSE(says(table("none", ""), "upgrade"));
+  CHECK(has_line(table("trial", ""), "\nupgrade at entry 7: trial, no client is let in\n"));
+  CHECK(has_line(table("kept", ""), "\nupgrade at entry 7: kept\n"));
+  CHECK(
+      has_line(table("rolled back", "it ended"), "\nupgrade at entry 7: rolled back: it ended\n"));
+  CHECK_FALSE(has_line(table("none", ""), "upgrade"));
 }

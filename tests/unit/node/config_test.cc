@@ -61,7 +61,7 @@ TEST_CASE("each option of the table reaches the configuration", "[config]") {
   const Config initial;
   REQUIRE(initial.checkpoint_every_s == 0);  // a node without options
   REQUIRE(initial.checkpoint_log_mb == 0);
-  setup::NodeOptions told;
+  setup::NodeOptions written;
   const auto change = [](auto& value) {
     using Value = std::decay_t<decltype(value)>;
     if constexpr (std::is_same_v<Value, bool>) value = !value;
@@ -70,15 +70,15 @@ TEST_CASE("each option of the table reaches the configuration", "[config]") {
     if constexpr (std::is_same_v<Value, std::string>) value = value.empty() ? "/another" : "disk";
   };
   for (const auto& row : setup::option_rows()) {
-    std::visit([&](auto field) { change(told.*field); }, row.field);
+    std::visit([&](auto field) { change(written.*field); }, row.field);
   }
   auto json = nlohmann::json::parse(kWhole);
-  setup::write_options(told, json);
+  setup::write_options(written, json);
   const auto parsed = parse_config(json.dump());
   REQUIRE(parsed.ok());
   for (const auto& row : setup::option_rows()) {
     CAPTURE(row.key);
-    const auto same = [&](auto field) { return parsed.value().*field == told.*field; };
+    const auto same = [&](auto field) { return parsed.value().*field == written.*field; };
     CHECK(std::visit(same, row.field));
   }
 }

@@ -29,7 +29,7 @@ NodeStatus leader() {
   return s;
 }
 
-std::string told(const NodeStatus& before, const NodeStatus& now) {
+std::string logged(const NodeStatus& before, const NodeStatus& now) {
   std::string all;
   for (const Event& e : events_between(before, now)) all += e.name + ": " + e.text + "\n";
   return all;
@@ -44,16 +44,16 @@ std::vector<nlohmann::json> lines_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("without a change there is no event") { CHECK(told(at_rest(), at_rest()).empty()); }
+TEST_CASE("without a change there is no event") { CHECK(logged(at_rest(), at_rest()).empty()); }
 
 TEST_CASE("a new leader reports its clients, a follower reports the leader") {
   NodeStatus now = leader();
   now.last_adopted = 3;
-  CHECK(told(at_rest(), now) == "leads: in view 5; 3 connections were kept, 0 were reset\n");
-  CHECK(told(now, at_rest()) == "follows: replica 1 in view 4\n");
+  CHECK(logged(at_rest(), now) == "leads: in view 5; 3 connections were kept, 0 were reset\n");
+  CHECK(logged(now, at_rest()) == "follows: replica 1 in view 4\n");
   NodeStatus elected = leader();
   elected.readiness.takes_clients = false;  // its server does not know yet
-  CHECK(told(at_rest(), elected).empty());
+  CHECK(logged(at_rest(), elected).empty());
 }
 
 TEST_CASE("each change of the server, the quorum and checkpoints is reported once") {
@@ -69,17 +69,17 @@ TEST_CASE("each change of the server, the quorum and checkpoints is reported onc
   now.checkpoint.failed = 1;
   now.checkpoint.gave_up = Index{6};
   now.checkpoint.why = "no room";
-  CHECK(told(at_rest(), now) ==
+  CHECK(logged(at_rest(), now) ==
         "no quorum: no quorum: 1 of 3\n"
         "server runs: pid 101\n"
         "not serving: it waits\n"
         "differs: replica 2 differs\n"
         "checkpoint: at log index 7; the server was held for 12.3 ms\n"
         "no checkpoint: at log index 6: no room\n");
-  CHECK(told(now, now).empty());
+  CHECK(logged(now, now).empty());
   NodeStatus later = now;
   later.no_quorum = later.not_serving = "";
-  CHECK(told(now, later) ==
+  CHECK(logged(now, later) ==
         "quorum: a majority answers and has a leader again\n"
         "serves: its server runs again\n");
 }
@@ -87,12 +87,12 @@ TEST_CASE("each change of the server, the quorum and checkpoints is reported onc
 TEST_CASE("the leader reports changes of its members") {
   NodeStatus now = leader();
   now.log.members[2].connected = false;
-  CHECK(told(leader(), now) == "replica is gone: replica 2\n");
-  CHECK(told(now, leader()) == "replica is there: replica 2\n");
+  CHECK(logged(leader(), now) == "replica is gone: replica 2\n");
+  CHECK(logged(now, leader()) == "replica is there: replica 2\n");
   now = leader();
   now.log.members.pop_back();
-  CHECK(told(leader(), now) == "member: replica 2 was removed\n");
-  CHECK(told(now, leader()) == "member: replica 2 was added (voter)\n");
+  CHECK(logged(leader(), now) == "member: replica 2 was removed\n");
+  CHECK(logged(now, leader()) == "member: replica 2 was added (voter)\n");
 }
 
 TEST_CASE("an event file is bounded, and the previous one is kept") {

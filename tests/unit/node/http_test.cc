@@ -100,7 +100,7 @@ TEST_CASE("a follower reports the leader's verdict on the group") {
     const bool is_leader = path == std::string("leader");
     NodeStatus s = is_leader ? leader() : follower();
     CHECK(verdict_of(s).text == "serving, 3 of 3, fault tolerant");
-    control::Readiness& led = is_leader ? s.readiness : *s.peers[0].told;
+    control::Readiness& led = is_leader ? s.readiness : *s.peers[0].reported;
     led.takes_clients = false;
     CHECK(health(s).reason ==
           "not serving: replica 0 leads, but its server does not know that yet");
@@ -112,7 +112,7 @@ TEST_CASE("a follower reports the leader's verdict on the group") {
     CHECK(verdict_of(s).notes == std::vector<std::string>{"replica 2 has not started yet"});
   }
   NodeStatus s = follower();
-  s.peers[0].told.reset();
+  s.peers[0].reported.reset();
   CHECK(health(s).reason == "replica 0 leads, but has not reported whether it serves");
 }
 

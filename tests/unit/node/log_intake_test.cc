@@ -16,14 +16,16 @@ namespace {
 struct World : LogIntake::Owner {
   bool holds = false;
   std::uint64_t hold_at = 0;  // when this entry is delivered, the log is held again
-  std::vector<std::uint64_t> delivered, told;
+  std::vector<std::uint64_t> delivered, committed_indices;
   std::vector<std::string> payloads;
   std::vector<bool> were_held;
   LogIntake intake{*this};
 
   virtual ~World() = default;
   bool holds_log() const override { return holds; }
-  void entry_held(const consensus::EntryView& e) override { told.push_back(value(e.at.index)); }
+  void entry_held(const consensus::EntryView& e) override {
+    committed_indices.push_back(value(e.at.index));
+  }
   void deliver(const consensus::EntryView& e, bool was_held) override {
     delivered.push_back(value(e.at.index));
     were_held.push_back(was_held);
@@ -87,7 +89,7 @@ TEST_CASE_METHOD(World, "the entries of a held log are only reported, then relea
   commit(3, EntryType::kTime);
   commit(4, EntryType::kData, "four");
   CHECK(delivered == Indexes{1});
-  CHECK(told == Indexes{2, 3, 4});
+  CHECK(committed_indices == Indexes{2, 3, 4});
   CHECK(intake.delivered().at.index == Index{1});
   intake.release();  // still held
   CHECK(delivered == Indexes{1});

@@ -26,7 +26,7 @@ struct World : OperatorRequests::Owner {
   Supervisor supervisor{-1};
   bool dumping = false, drained = false;
   int left = 0;  // times
-  std::int64_t lets_in = 0;
+  std::int64_t drain_ns = 0;
   std::vector<std::uint32_t> signals;
   std::unique_ptr<OperatorRequests> requests;
 
@@ -46,7 +46,7 @@ struct World : OperatorRequests::Owner {
   void drain() override { drained = true; }
   void leave() override { ++left; }
   bool has_server(ReplicaId who) const override { return value(who) < with_servers; }
-  std::int64_t lets_in_ns() const override { return lets_in; }
+  std::int64_t input_drain_ns() const override { return drain_ns; }
   nlohmann::json ask(const std::string& text) const {
     return nlohmann::json::parse(requests->answer(text));
   }
@@ -132,7 +132,7 @@ TEST_CASE_METHOD(World, "after a transfer it may lead again at once, as the last
 TEST_CASE_METHOD(World, "client input that was sent is taken in before leadership is transferred",
                  "[requests]") {
   lead();
-  lets_in = kLongNs;
+  drain_ns = kLongNs;
   const std::int64_t now = monotonic_ns();
   CHECK(ask(R"({"do":"transfer","to":2})")["ok"] == true);
   CHECK(requests->hands_over());
@@ -151,7 +151,7 @@ TEST_CASE_METHOD(World, "client input that was sent is taken in before leadershi
 
 TEST_CASE_METHOD(World, "client input that was sent is taken in before the leader ends",
                  "[requests]") {
-  lets_in = kLongNs;
+  drain_ns = kLongNs;
   requests->leave_after_drain();  // a follower has no such input
   CHECK(left == 1);
   lead();

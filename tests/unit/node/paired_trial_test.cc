@@ -40,10 +40,10 @@ class Node {
       answers_ += answers;
       cpu_ns_ += answers * load_.cost(way);
       if (answers == 0) continue;  // it sleeps
-      const Way told = trial_.step(
+      const Way chosen_way = trial_.step(
           {static_cast<std::uint64_t>(answers_), static_cast<std::int64_t>(cpu_ns_)}, now_ns_);
-      CHECK(told == trial_.way());
-      away_ += told != trial_.settled() ? 1 : 0;
+      CHECK(chosen_way == trial_.way());
+      away_ += chosen_way != trial_.settled() ? 1 : 0;
     }
   }
   const PairedTrial& trial() const { return trial_; }

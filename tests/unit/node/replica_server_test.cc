@@ -29,7 +29,7 @@ struct World : ReplicaServer::Owner {
   Agreed agreed{};
   NodeMode mode;
   std::unique_ptr<ReplicaServer> server;
-  std::string heard;                   // bytes that clients received
+  std::string received;                // bytes that clients received
   std::vector<std::uint64_t> counted;  // bytes in the hash when clients received them
   std::vector<std::string> calls;      // calls by which clients received them, "|" after each piece
   std::vector<std::uint64_t> unread;   // unread position of the ring when clients received them
@@ -59,7 +59,7 @@ struct World : ReplicaServer::Owner {
     std::string what = std::to_string(header.conn) + ":";
     for (const std::span<const std::byte> piece : pieces) {
       const std::string text(reinterpret_cast<const char*>(piece.data()), piece.size());
-      heard += text;
+      received += text;
       what += text + "|";
     }
     if (last) what += "end";
@@ -99,7 +99,7 @@ TEST_CASE_METHOD(World, "clients receive bytes only after they were hashed", "[s
   open();
   write("hello, ");
   write("world");
-  CHECK(heard == "hello, world");
+  CHECK(received == "hello, world");
   CHECK(counted == std::vector<std::uint64_t>{7, 12});
 }
 
@@ -146,13 +146,13 @@ TEST_CASE_METHOD(World, "the wrong bit appears once, for the hash and for client
   open();
   const std::string text(30'000, 'x');
   write(text);
-  CHECK(heard == text);
-  heard.clear();
+  CHECK(received == text);
+  received.clear();
   write(text);
-  CHECK(heard.back() == static_cast<char>('x' ^ 1));
-  heard.clear();
+  CHECK(received.back() == static_cast<char>('x' ^ 1));
+  received.clear();
   write(text);
-  CHECK(heard == text);
+  CHECK(received == text);
 }
 
 TEST_CASE_METHOD(World, "while output is held, clients receive nothing and no rest is reported",
@@ -163,14 +163,14 @@ TEST_CASE_METHOD(World, "while output is held, clients receive nothing and no re
   server->scheduler_link().hold(true);
   emit(OutputType::kBytes, 1, "hello");
   CHECK(server->drain() == 0);
-  CHECK(heard.empty());
+  CHECK(received.empty());
   CHECK_FALSE(server->scheduler_link().outputs_waiting());
   CHECK_FALSE(server->scheduler_link().admit());
   CHECK_FALSE(server->rest_point());
   server->scheduler_link().hold(false);
   CHECK(server->scheduler_link().outputs_waiting());
   CHECK(server->drain() == 1);
-  CHECK(heard == "hello");
+  CHECK(received == "hello");
   CHECK(server->rest_point());
 }
 

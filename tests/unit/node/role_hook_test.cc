@@ -31,7 +31,7 @@ struct World {
     REQUIRE(::chmod((dir + "/hook").c_str(), 0755) == 0);
     return dir + "/hook";
   }
-  std::string told() const {
+  std::string hook_output() const {
     std::ifstream in(dir + "/told");
     return {std::istreambuf_iterator<char>(in), {}};
   }
@@ -54,13 +54,13 @@ TEST_CASE("role hook: one runs at a time, and the last run gets the newest state
                            "/go ]; do sleep 0.01; done";
   RoleHook hook(w.base, w.script(wait));
   hook.changed({"CRANE_ROLE=follower"});
-  REQUIRE(w.until([&] { return w.told() == "follower\n"; }));
+  REQUIRE(w.until([&] { return w.hook_output() == "follower\n"; }));
   hook.changed({"CRANE_ROLE=candidate"});
   hook.changed({"CRANE_ROLE=leader"});
   CHECK(hook.running());
-  CHECK(w.told() == "follower\n");
+  CHECK(w.hook_output() == "follower\n");
   std::ofstream(w.dir + "/go") << "";
-  REQUIRE(w.until([&] { return !hook.running() && w.told() == "follower\nleader\n"; }));
+  REQUIRE(w.until([&] { return !hook.running() && w.hook_output() == "follower\nleader\n"; }));
 }
 
 TEST_CASE("role hook: an absent or failing hook has no effect", "[node][hook]") {

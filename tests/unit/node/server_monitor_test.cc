@@ -39,7 +39,7 @@ struct World : ServerMonitor::Owner {
   event_base* base = event_base_new();
   std::unique_ptr<Segment> segment;
   std::unique_ptr<ServerMonitor> monitor;
-  std::vector<std::string> heard;
+  std::vector<std::string> received;
   bool checks_in = false;
   unsigned woken = 0;
 
@@ -70,10 +70,10 @@ struct World : ServerMonitor::Owner {
     if (++woken == 2 && checks_in) check_in();
   }
   void drain_server() override {}
-  void server_started(pid_t pid) override { heard.push_back("started " + std::to_string(pid)); }
-  void server_ended(int status) override { heard.push_back("ended " + std::to_string(status)); }
-  void process_killed(std::uint32_t, std::uint32_t) override { heard.emplace_back("killed"); }
-  void server_failed(ExitStatus, const std::string& why) override { heard.push_back(why); }
+  void server_started(pid_t pid) override { received.push_back("started " + std::to_string(pid)); }
+  void server_ended(int status) override { received.push_back("ended " + std::to_string(status)); }
+  void process_killed(std::uint32_t, std::uint32_t) override { received.emplace_back("killed"); }
+  void server_failed(ExitStatus, const std::string& why) override { received.push_back(why); }
   void dump_prepared() override {}
   void dump_ended(const std::string&, const std::string&) override {}
   void check_in() {
@@ -83,7 +83,7 @@ struct World : ServerMonitor::Owner {
   }
   void run() {
     REQUIRE(monitor->start().ok());
-    while (heard.size() < (checks_in ? 2 : 1)) event_base_loop(base, EVLOOP_ONCE);
+    while (received.size() < (checks_in ? 2 : 1)) event_base_loop(base, EVLOOP_ONCE);
   }
 };
 
@@ -94,7 +94,7 @@ TEST_CASE("a server that ended before it was seen, and never checked in, has not
   if (!test::containers_work("server_monitor")) return;
   World world;
   world.run();
-  CHECK(world.heard[0].starts_with(
+  CHECK(world.received[0].starts_with(
       "/bin/true exited with status 0 before it loaded libcrane.so (static or setuid?)"));
 }
 
@@ -103,5 +103,5 @@ TEST_CASE("a server that ended right after its check-in has checked in", "[serve
   World world;
   world.checks_in = true;
   world.run();
-  CHECK(world.heard == std::vector<std::string>{"started -1", "ended 0"});
+  CHECK(world.received == std::vector<std::string>{"started -1", "ended 0"});
 }

@@ -37,7 +37,7 @@ struct World : test::SegmentMemory, Proposals::Owner, Service::Owner {
   Agreed agreed{};
   std::vector<Proposed> log;
   Index applied{};
-  std::vector<std::string> told;
+  std::vector<std::string> notifications;
   std::vector<consensus::MemberStatus> present;
   bool supervised = true;
   replica::Leadership leadership;
@@ -53,9 +53,9 @@ struct World : test::SegmentMemory, Proposals::Owner, Service::Owner {
     return Index{log.size()};
   }
   std::vector<consensus::MemberStatus> members() override { return present; }
-  void drain_server() override { told.emplace_back("drained"); }
-  void reign_began() override { told.emplace_back("started"); }
-  void status_changed() override { told.emplace_back("changed"); }
+  void drain_server() override { notifications.emplace_back("drained"); }
+  void reign_began() override { notifications.emplace_back("started"); }
+  void status_changed() override { notifications.emplace_back("changed"); }
   bool has_supervisor() const override { return supervised; }
   virtual ~World() { event_base_free(base); }
   static Config configuration() {
@@ -68,13 +68,13 @@ struct World : test::SegmentMemory, Proposals::Owner, Service::Owner {
     leadership.role(consensus::Role::kLeader, view, ReplicaId{0});
     follow();
   }
-  void follow(bool goes_on = true, bool stopping = false) {
-    service.follow_role(applied, goes_on, stopping, 1000);
+  void follow(bool is_active = true, bool stopping = false) {
+    service.follow_role(applied, is_active, stopping, 1000);
   }
   bool leads_in_segment() const { return w.scheduler.leading.load() != 0; }
 };
 
-using Told = std::vector<std::string>;
+using Notifications = std::vector<std::string>;
 
 }  // namespace
 
@@ -89,7 +89,7 @@ TEST_CASE_METHOD(World, "clients are taken when the replica's own server knows t
   follow();
   CHECK(proxy.leading());
   CHECK(log.size() == 1);
-  CHECK(told == Told{"changed", "started", "drained", "changed"});
+  CHECK(notifications == Notifications{"changed", "started", "drained", "changed"});
 }
 
 TEST_CASE_METHOD(World, "an earlier leader's sockets are adopted after START", "[service]") {
@@ -107,10 +107,10 @@ TEST_CASE_METHOD(World, "an earlier leader's sockets are adopted after START", "
 TEST_CASE_METHOD(World, "START contains the values that must be equal on all replicas",
                  "[service]") {
   lead();
-  Agreed said{};
-  REQUIRE(log.at(0).body.size() == sizeof(StartBody) + sizeof said);
-  std::memcpy(said.data(), log[0].body.data() + sizeof(StartBody), sizeof said);
-  CHECK(said == agreed);
+  Agreed agreed_values{};
+  REQUIRE(log.at(0).body.size() == sizeof(StartBody) + sizeof agreed_values);
+  std::memcpy(agreed_values.data(), log[0].body.data() + sizeof(StartBody), sizeof agreed_values);
+  CHECK(agreed_values == agreed);
 }
 
 TEST_CASE_METHOD(World, "a deposed replica resets its clients first", "[service][SERVE-1]") {
@@ -118,11 +118,11 @@ TEST_CASE_METHOD(World, "a deposed replica resets its clients first", "[service]
   applied = Index{1};
   follow();
   leadership.role(consensus::Role::kFollower, kSecond, ReplicaId{1});
-  told.clear();
+  notifications.clear();
   follow();
   CHECK_FALSE(proxy.leading());
   CHECK_FALSE(leads_in_segment());
-  CHECK(told == Told{"changed", "changed"});
+  CHECK(notifications == Notifications{"changed", "changed"});
   CHECK(proposals.due_ns() == replica::kNever);
 }
 
@@ -162,8 +162,8 @@ TEST_CASE_METHOD(World, "a new leadership waits for no follower", "[service][PRO
   proposals.pace(Index{9}, 0, false, 2 * kSecondNs);
   proposals.pace(Index{10}, 0, false, 3 * kSecondNs);
   const replica::ProgressMessage late{1, 0};
-  proposals.heard(ReplicaId{1}, late, 3 * kSecondNs);
-  proposals.heard(ReplicaId{2}, late, 3 * kSecondNs);
+  proposals.on_report(ReplicaId{1}, late, 3 * kSecondNs);
+  proposals.on_report(ReplicaId{2}, late, 3 * kSecondNs);
   proposals.pace(Index{10}, 0, false, 3 * kSecondNs + 1);
   CHECK(proxy.paused());
   lead(kSecond);
@@ -204,12 +204,12 @@ TEST_CASE_METHOD(World, "a lost quorum and its return are reported", "[service]"
   seen.voters = seen.answering = 3;
   seen.led = true;
   service.look_at_quorum(seen, 1);
-  told.clear();
+  notifications.clear();
   service.look_at_quorum(seen, 2);
-  CHECK(told.empty());
+  CHECK(notifications.empty());
   seen.answering = 1;
   service.look_at_quorum(seen, 2);
-  CHECK_FALSE(told.empty());
+  CHECK_FALSE(notifications.empty());
   CHECK(service.why_not_served() ==
         "no quorum: 1 of 3 replicas answer; clients wait until crane-run has brought the others "
         "back");
@@ -238,10 +238,10 @@ TEST_CASE_METHOD(World, "a new crane-run gets requests for all ports of the serv
   w.files[2].kind = dmt::FileKind::kConnection;
   w.scheduler.files_used = 2;
   listeners.open_all(false);
-  char said[512] = "";
-  REQUIRE(recv(ends[1], said, sizeof said - 1, MSG_DONTWAIT) > 0);
-  CHECK(std::string(said).find("6379") != std::string::npos);
-  CHECK(std::string(said).find("127.0.0.1") != std::string::npos);
-  CHECK(recv(ends[1], said, sizeof said, MSG_DONTWAIT) < 0);
+  char agreed_values[512] = "";
+  REQUIRE(recv(ends[1], agreed_values, sizeof agreed_values - 1, MSG_DONTWAIT) > 0);
+  CHECK(std::string(agreed_values).find("6379") != std::string::npos);
+  CHECK(std::string(agreed_values).find("127.0.0.1") != std::string::npos);
+  CHECK(recv(ends[1], agreed_values, sizeof agreed_values, MSG_DONTWAIT) < 0);
   close(ends[1]);
 }

@@ -47,7 +47,7 @@ TEST_CASE("status: known values have their number and are in the table", "[node]
   s.now_ns = 5'000'000'000;
   s.log.election.at_ns = 1'000'000'000;
   s.log.detection.period_ns = 300'000;
-  s.standing = {3, 77, 1'000'000'000};
+  s.stalled_thread = {3, 77, 1'000'000'000};
   s.unsliced = {"libx.so+0x10", 2'000'000'000};
   s.log.members.resize(2);
   s.log.members[1].id = ReplicaId{1};

@@ -48,7 +48,7 @@ struct Pair {
 struct World : Supervisor::Owner {
   event_base* base = event_base_new();
   Pair first;
-  std::vector<std::string> heard;
+  std::vector<std::string> calls;
   std::unique_ptr<Supervisor> supervisor = std::make_unique<Supervisor>(first.node);
 
   World() { supervisor->watch(base, *this); }
@@ -57,24 +57,24 @@ struct World : Supervisor::Owner {
     event_base_free(base);
   }
   void woke() override {}
-  void listener_came(const Place& place, int fd) override {
+  void listener_received(const Place& place, int fd) override {
     ::close(fd);
-    heard.push_back("listener " + std::to_string(place.port));
+    calls.push_back("listener " + std::to_string(place.port));
   }
-  void listener_lost() override { heard.emplace_back("lost"); }
+  void listener_lost() override { calls.emplace_back("lost"); }
   void listen_failed(const Place& place, int error, const std::string& message) override {
-    heard.push_back(std::to_string(place.port) + " " + std::to_string(error) + " " + message);
+    calls.push_back(std::to_string(place.port) + " " + std::to_string(error) + " " + message);
   }
   void not_published(const Place&) override {}
-  void stop_asked() override { heard.emplace_back("stop"); }
-  void signal_asked(std::uint32_t signo, std::uint32_t pid) override {
-    heard.push_back("signal " + std::to_string(signo) + " " + std::to_string(pid));
+  void stop_requested() override { calls.emplace_back("stop"); }
+  void signal_requested(std::uint32_t signo, std::uint32_t pid) override {
+    calls.push_back("signal " + std::to_string(signo) + " " + std::to_string(pid));
   }
-  void member_asked(const control::Message& change) override {
-    heard.push_back(change.plain("do").dump());
+  void member_requested(const control::Message& change) override {
+    calls.push_back(change.plain("do").dump());
   }
-  void checkpoint_asked() override { heard.emplace_back("checkpoint"); }
-  void supervisor_gone() override { heard.emplace_back("gone"); }
+  void checkpoint_requested() override { calls.emplace_back("checkpoint"); }
+  void supervisor_lost() override { calls.emplace_back("gone"); }
   void turn() { event_base_loop(base, EVLOOP_NONBLOCK); }
   static constexpr const char* kOffer = R"({"do":"supervise"})";
 };
@@ -90,18 +90,18 @@ TEST_CASE_METHOD(World, "each request of crane-run reaches its action", "[superv
   first.write(R"({"t":"checkpoint"})");
   first.write("not JSON");
   turn();
-  CHECK(heard == std::vector<std::string>{"stop", R"({"change":"add","do":"member","replica":2})",
+  CHECK(calls == std::vector<std::string>{"stop", R"({"change":"add","do":"member","replica":2})",
                                           "80 98 taken", "signal 15 7", "checkpoint"});
 }
 
 TEST_CASE_METHOD(World, "a listener without its descriptor is requested again", "[supervisor]") {
   first.write(R"({"t":"listener","port":80})");
   turn();
-  CHECK(heard.empty());
+  CHECK(calls.empty());
   CHECK(test::eventually(
       [&] {
         turn();
-        return heard == std::vector<std::string>{"lost"};
+        return calls == std::vector<std::string>{"lost"};
       },
       20'000));
 }
@@ -119,7 +119,7 @@ TEST_CASE_METHOD(World, "a second crane-run is refused while the first one runs"
 TEST_CASE_METHOD(World, "after crane-run has ended the next one takes its place", "[supervisor]") {
   first.hang_up();
   turn();
-  CHECK(heard == std::vector<std::string>{"gone"});
+  CHECK(calls == std::vector<std::string>{"gone"});
   CHECK_FALSE(supervisor->present());
   supervisor->ready();  // no process reads it
 
@@ -130,7 +130,7 @@ TEST_CASE_METHOD(World, "after crane-run has ended the next one takes its place"
   CHECK(second.read()["view"] == 3);
   second.write(R"({"t":"stop"})");
   turn();
-  CHECK(heard.back() == "stop");
+  CHECK(calls.back() == "stop");
 }
 
 TEST_CASE_METHOD(World, "a stopped crane-run stops no node, and gets all messages later",

@@ -24,8 +24,8 @@ inline NodeStatus status_of_three(std::uint8_t replica, const char* role, std::u
     s.log.members.push_back(m);
     replica::PeerView peer;
     peer.was_there = true;
-    peer.told.emplace().runs = true;
-    peer.told->takes_clients = i == leader;
+    peer.reported.emplace().runs = true;
+    peer.reported->takes_clients = i == leader;
     if (i != replica) s.peers[i] = peer;
   }
   s.readiness.runs = true;

@@ -42,8 +42,8 @@ Code composed(const Code& code, const filter::Own& own = kOwn) {
   return out;
 }
 
-std::uint32_t judged(const Code& code, const struct seccomp_data& call) {
-  return filter::judge(code.data(), code.size(), call);
+std::uint32_t evaluated(const Code& code, const struct seccomp_data& call) {
+  return filter::evaluate(code.data(), code.size(), call);
 }
 
 const struct sock_filter kLoadNumber =
@@ -75,11 +75,11 @@ TEST_CASE("filter: for calls from elsewhere only the program's filter decides", 
       GENERATE(0x400000ul, kOwn.begin - 1, kOwn.end, kOwn.begin + 0x100000000ul);
   for (int number = 0; number < 500; ++number) {
     const auto call = call_from(elsewhere, number);
-    const std::uint32_t wanted = judged(kByNumber, call);
+    const std::uint32_t wanted = evaluated(kByNumber, call);
     CHECK(wanted == (number % 2 == 0   ? SECCOMP_RET_ALLOW
                      : number % 3 == 0 ? (SECCOMP_RET_ERRNO | 13u)
                                        : SECCOMP_RET_KILL_PROCESS));
-    CHECK(judged(whole, call) == (wanted == SECCOMP_RET_KILL_PROCESS ? kTrapOfKill : wanted));
+    CHECK(evaluated(whole, call) == (wanted == SECCOMP_RET_KILL_PROCESS ? kTrapOfKill : wanted));
   }
 }
 
@@ -88,9 +88,9 @@ TEST_CASE("filter: libcrane.so's text cannot open files, start programs or conne
   const Code whole = composed(kNothing);
   std::set<int> passes;
   for (int number = 0; number < 500; ++number) {
-    if (judged(whole, call_from(kOwn.begin, number)) == SECCOMP_RET_ALLOW) passes.insert(number);
-    CHECK(judged(whole, call_from(kOwn.end - 1, number)) ==
-          judged(whole, call_from(kOwn.begin, number)));
+    if (evaluated(whole, call_from(kOwn.begin, number)) == SECCOMP_RET_ALLOW) passes.insert(number);
+    CHECK(evaluated(whole, call_from(kOwn.end - 1, number)) ==
+          evaluated(whole, call_from(kOwn.begin, number)));
   }
   CHECK(passes.contains(SYS_futex));
   CHECK(passes.contains(SYS_exit_group));
@@ -114,9 +114,9 @@ TEST_CASE("filter: for some calls an argument is checked", "[runtime]") {
   auto call = call_from(kOwn.begin, row.number);
   call.args[2] = 9;
   call.args[row.argument] = row.good;
-  CHECK(judged(whole, call) == SECCOMP_RET_ALLOW);
+  CHECK(evaluated(whole, call) == SECCOMP_RET_ALLOW);
   call.args[row.argument] = row.bad;
-  CHECK(judged(whole, call) == kTrapOfKill);
+  CHECK(evaluated(whole, call) == kTrapOfKill);
 }
 
 TEST_CASE("filter: libcrane.so's handlers can return only through libc's restorer",
@@ -124,12 +124,12 @@ TEST_CASE("filter: libcrane.so's handlers can return only through libc's restore
   filter::Own own = kOwn;
   own.handler_return = 0x7e1234567890;
   const Code whole = composed(kNothing, own);
-  CHECK(judged(whole, call_from(own.handler_return, SYS_rt_sigreturn)) == SECCOMP_RET_ALLOW);
+  CHECK(evaluated(whole, call_from(own.handler_return, SYS_rt_sigreturn)) == SECCOMP_RET_ALLOW);
   for (const std::uint64_t other : {own.handler_return + 1, own.handler_return + (1ul << 32)}) {
-    CHECK(judged(whole, call_from(other, SYS_rt_sigreturn)) == kTrapOfKill);
+    CHECK(evaluated(whole, call_from(other, SYS_rt_sigreturn)) == kTrapOfKill);
   }
-  CHECK(judged(whole, call_from(kOwn.begin, SYS_rt_sigreturn)) == kTrapOfKill);
-  CHECK(judged(whole, call_from(own.handler_return, SYS_write)) == kTrapOfKill);
+  CHECK(evaluated(whole, call_from(kOwn.begin, SYS_rt_sigreturn)) == kTrapOfKill);
+  CHECK(evaluated(whole, call_from(own.handler_return, SYS_write)) == kTrapOfKill);
 }
 
 TEST_CASE("filter: a program that starts processes may check them in through a unix socket",
@@ -139,9 +139,9 @@ TEST_CASE("filter: a program that starts processes may check them in through a u
   const Code whole = composed(kNothing, own);
   auto call = call_from(kOwn.begin, SYS_socket);
   call.args[0] = AF_UNIX;
-  CHECK((judged(whole, call) == SECCOMP_RET_ALLOW) == own.starts_processes);
+  CHECK((evaluated(whole, call) == SECCOMP_RET_ALLOW) == own.starts_processes);
   call.args[0] = AF_INET;
-  CHECK(judged(whole, call) == kTrapOfKill);
+  CHECK(evaluated(whole, call) == kTrapOfKill);
 }
 
 TEST_CASE("filter: a filter of another architecture, or without space, is not changed",
@@ -149,7 +149,7 @@ TEST_CASE("filter: a filter of another architecture, or without space, is not ch
   const Code whole = composed(kNothing);
   auto call = call_from(kOwn.begin, SYS_futex);
   call.arch = AUDIT_ARCH_I386;
-  CHECK(judged(whole, call) == kTrapOfKill);
+  CHECK(evaluated(whole, call) == kTrapOfKill);
   filter::Own apart = kOwn;
   apart.end += 0x100000000;
   CHECK(composed(kNothing, apart).empty());
@@ -159,9 +159,9 @@ TEST_CASE("filter: the most severe of several decides, and among equals the last
   const Code denies = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1)};
   const filter::Filter oldest{nullptr, denies.size(), denies.data()};
   const filter::Filter newest{&oldest, kByNumber.size(), kByNumber.data()};
-  CHECK(filter::judge(&newest, call_from(0, 2)) == (SECCOMP_RET_ERRNO | 1u));
-  CHECK(filter::judge(&newest, call_from(0, 3)) == (SECCOMP_RET_ERRNO | 13u));
-  CHECK(filter::judge(&newest, call_from(0, 1)) == SECCOMP_RET_KILL_PROCESS);
+  CHECK(filter::evaluate(&newest, call_from(0, 2)) == (SECCOMP_RET_ERRNO | 1u));
+  CHECK(filter::evaluate(&newest, call_from(0, 3)) == (SECCOMP_RET_ERRNO | 13u));
+  CHECK(filter::evaluate(&newest, call_from(0, 1)) == SECCOMP_RET_KILL_PROCESS);
 }
 
 TEST_CASE("filter: a program that the kernel would refuse touches no other memory", "[runtime]") {
@@ -171,7 +171,7 @@ TEST_CASE("filter: a program that the kernel would refuse touches no other memor
       BPF_STMT(BPF_LD | BPF_MEM, far), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, far | 64),
       BPF_STMT(BPF_RET | BPF_A, 0),
   };
-  CHECK(judged(code, call_from(0, 0)) == 0);
+  CHECK(evaluated(code, call_from(0, 0)) == 0);
 }
 
 TEST_CASE("filter: memory words, lengths and jumps by value", "[runtime]") {
@@ -186,5 +186,5 @@ TEST_CASE("filter: memory words, lengths and jumps by value", "[runtime]") {
       BPF_STMT(BPF_RET | BPF_A, 0),
       BPF_STMT(BPF_RET | BPF_K, 99),
   };
-  CHECK(judged(code, call_from(0, 0)) == 4);  // 64 bytes minus 60
+  CHECK(evaluated(code, call_from(0, 0)) == 4);  // 64 bytes minus 60
 }

@@ -30,12 +30,12 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-struct Bed {
+struct Fixture {
   std::string dir = [] {
     std::string name = std::filesystem::temp_directory_path() / "crane-output-XXXXXX";
     return std::string(mkdtemp(name.data()));
   }();
-  ~Bed() { std::filesystem::remove_all(dir); }
+  ~Fixture() { std::filesystem::remove_all(dir); }
 
   // Completes the recording when it goes out of scope.
   struct Finish {
@@ -99,9 +99,9 @@ std::uint32_t seed() {
 }  // namespace
 
 TEST_CASE("recording: written output is read back, connection by connection", "[record]") {
-  Bed bed;
+  Fixture fixture;
   {
-    auto r = bed.record(2);
+    auto r = fixture.record(2);
     r->connected(ConnId{7}, 6379, "[::1]:99");
     r->connected(ConnId{9}, 80, "10.0.0.1:1");
     r->bytes(ConnId{7}, bytes_of("+O"));
@@ -109,7 +109,7 @@ TEST_CASE("recording: written output is read back, connection by connection", "[
     r->bytes(ConnId{7}, bytes_of("K\r\n"));
     r->closed(ConnId{7}, "reset");
   }
-  const Recording recording = bed.read(2);
+  const Recording recording = fixture.read(2);
   CHECK(recording.replica() == 2);
   CHECK_FALSE(recording.ends_early());
   CHECK(recording.bytes() == 3'000'005);
@@ -124,13 +124,13 @@ TEST_CASE("recording: written output is read back, connection by connection", "[
 }
 
 TEST_CASE("recording: the name of a connection shows which side opened it", "[record]") {
-  Bed bed;
+  Fixture fixture;
   {
-    auto r = bed.record(2);
+    auto r = fixture.record(2);
     r->connected(ConnId{7}, 6379, "[::1]:99");
     r->connected(ConnId{kOutboundBit | 9}, 80, "10.0.0.1:80");
   }
-  const Recording recording = bed.read(2);
+  const Recording recording = fixture.read(2);
   CHECK(recording.name_of(7) == "connection 7 (port 6379, client [::1]:99)");
   CHECK(recording.name_of(8) == "connection 8");
   CHECK(recording.name_of(kOutboundBit | 9) == "outbound connection of clock 9 (to 10.0.0.1:80)");
@@ -138,31 +138,31 @@ TEST_CASE("recording: the name of a connection shows which side opened it", "[re
 
 TEST_CASE("recording: a failed replica's recording ends early and holds all written output",
           "[record]") {
-  Bed bed;
+  Fixture fixture;
   {
-    auto opened = OutputRecorder::open(bed.dir, 0);
+    auto opened = OutputRecorder::open(fixture.dir, 0);
     REQUIRE(opened.ok());
     auto failed = std::move(opened).value();
     exchange(*failed, 1, "answer");
   }
-  CHECK(bed.read(0).end() == RecordingEnd::kEndsEarly);
-  CHECK(bed.read(0).bytes() == 6);
+  CHECK(fixture.read(0).end() == RecordingEnd::kEndsEarly);
+  CHECK(fixture.read(0).bytes() == 6);
 }
 
 TEST_CASE("recording: cut at any byte, it ends early and keeps every whole record", "[record]") {
-  Bed bed;
+  Fixture fixture;
   {
-    auto r = bed.record(0);
+    auto r = fixture.record(0);
     for (std::uint64_t conn = 1; conn <= 4; ++conn) exchange(*r, conn, "answer");
   }
-  const std::string whole = bed.contents(0);
+  const std::string whole = fixture.contents(0);
   std::uint64_t before = 0;
   for (std::size_t size = 32; size < whole.size(); ++size) {
     // A killed writer has not marked the end, either.
     std::string cut = whole.substr(0, size);
     cut[24] = 0;
-    bed.replace(1, cut);
-    const Recording recording = bed.read(1);
+    fixture.replace(1, cut);
+    const Recording recording = fixture.read(1);
     REQUIRE(recording.ends_early());
     REQUIRE(recording.bytes() >= before);
     before = recording.bytes();
@@ -172,19 +172,19 @@ TEST_CASE("recording: cut at any byte, it ends early and keeps every whole recor
 
 TEST_CASE("recording: any byte changed inside is damage or a torn end, never other bytes",
           "[record]") {
-  Bed bed;
+  Fixture fixture;
   {
-    auto r = bed.record(0);
+    auto r = fixture.record(0);
     for (std::uint64_t conn = 1; conn <= 3; ++conn) exchange(*r, conn, "the answer");
   }
-  const std::string whole = bed.contents(0);
+  const std::string whole = fixture.contents(0);
   int damaged = 0;
   for (std::size_t at = 0; at < whole.size(); ++at) {
     if (at >= 24 && at < 32) continue;  // these words record how it ended
     std::string changed = whole;
     changed[at] = static_cast<char>(changed[at] ^ 0x20);
-    bed.replace(1, changed);
-    const auto recording = Recording::open(bed.path(1));
+    fixture.replace(1, changed);
+    const auto recording = Recording::open(fixture.path(1));
     INFO("byte " << at);
     if (!recording.ok()) {
       ++damaged;
@@ -200,9 +200,9 @@ TEST_CASE("recording: any byte changed inside is damage or a torn end, never oth
 
 TEST_CASE("recording: a full disk stops the recording, not the caller, and the file records it",
           "[record]") {
-  Bed bed;
+  Fixture fixture;
   {
-    auto r = bed.record(0);
+    auto r = fixture.record(0);
     exchange(*r, 1, "first");
     r->flush();
     r->test_only_room(10);
@@ -214,7 +214,7 @@ TEST_CASE("recording: a full disk stops the recording, not the caller, and the f
     CHECK(r->take_message().empty());
     exchange(*r, 3, "third");
   }
-  const Recording recording = bed.read(0);
+  const Recording recording = fixture.read(0);
   CHECK(recording.end() == RecordingEnd::kStopped);
   CHECK(recording.stop_error() == ENOSPC);
   CHECK_FALSE(recording.torn());
@@ -223,25 +223,25 @@ TEST_CASE("recording: a full disk stops the recording, not the caller, and the f
 
 TEST_CASE("recording: a foreign file, another version and a missing file have different errors",
           "[record]") {
-  Bed bed;
-  bed.record(0).reset();
-  std::string other = bed.contents(0);
+  Fixture fixture;
+  fixture.record(0).reset();
+  std::string other = fixture.contents(0);
   other[8] = 9;
-  bed.replace(1, other);
-  bed.replace(2, "GET / HTTP/1.0\r\n\r\n, and more than a header's worth of it");
-  bed.replace(3, "");
-  CHECK(Recording::open(bed.path(1)).error().code == Code::kWrongVersion);
-  CHECK(Recording::open(bed.path(2)).error().code == Code::kDamaged);
-  CHECK(Recording::open(bed.path(3)).error().code == Code::kDamaged);
-  CHECK(Recording::open(bed.path(4)).error().code == Code::kSystem);
-  CHECK(Recording::open(bed.dir).error().code == Code::kDamaged);
+  fixture.replace(1, other);
+  fixture.replace(2, "GET / HTTP/1.0\r\n\r\n, and more than a header's worth of it");
+  fixture.replace(3, "");
+  CHECK(Recording::open(fixture.path(1)).error().code == Code::kWrongVersion);
+  CHECK(Recording::open(fixture.path(2)).error().code == Code::kDamaged);
+  CHECK(Recording::open(fixture.path(3)).error().code == Code::kDamaged);
+  CHECK(Recording::open(fixture.path(4)).error().code == Code::kSystem);
+  CHECK(Recording::open(fixture.dir).error().code == Code::kDamaged);
   CHECK_FALSE(OutputRecorder::open("/proc/no/such", 0).ok());
 }
 
 TEST_CASE("compare: pieces and order between connections do not matter, every byte does",
           "[compare]") {
   std::mt19937 random(seed());
-  Bed bed;
+  Fixture fixture;
   std::vector<std::string> answers;
   for (int i = 0; i < 20; ++i) {
     std::string text(random() % 9000 + 1, ' ');
@@ -249,7 +249,7 @@ TEST_CASE("compare: pieces and order between connections do not matter, every by
     answers.push_back(text);
   }
   const auto write = [&](std::uint8_t replica, const std::vector<std::string>& texts) {
-    auto r = bed.record(replica);
+    auto r = fixture.record(replica);
     std::vector<std::size_t> at(texts.size(), 0);
     for (std::uint64_t conn = 0; conn < texts.size(); ++conn) r->connected(ConnId{conn}, 80, "a:1");
     for (std::size_t open = texts.size(); open > 0;) {
@@ -267,13 +267,13 @@ TEST_CASE("compare: pieces and order between connections do not matter, every by
     }
   };
   for (std::uint8_t replica = 0; replica < 3; ++replica) write(replica, answers);
-  CHECK(bed.compared(3).equal());
+  CHECK(fixture.compared(3).equal());
 
   const std::size_t conn = random() % answers.size();
   const std::size_t at = random() % answers[conn].size();
   answers[conn][at] = static_cast<char>(answers[conn][at] ^ 1);
   write(1, answers);
-  const Comparison c = bed.compared(3);
+  const Comparison c = fixture.compared(3);
   CHECK(c.different == 1);
   REQUIRE(c.differences.size() == 1);
   const Difference& d = c.differences[0];
@@ -289,11 +289,11 @@ TEST_CASE("compare: pieces and order between connections do not matter, every by
 }
 
 TEST_CASE("compare: each kind of difference is reported", "[compare]") {
-  Bed bed;
+  Fixture fixture;
   const auto pair = [&](auto&& left, auto&& right) {
-    left(*bed.record(0));
-    right(*bed.record(1));
-    const Comparison c = bed.compared(2);
+    left(*fixture.record(0));
+    right(*fixture.record(1));
+    const Comparison c = fixture.compared(2);
     REQUIRE(c.differences.size() == 1);
     return c.differences[0];
   };
@@ -314,38 +314,38 @@ TEST_CASE("compare: each kind of difference is reported", "[compare]") {
 
 TEST_CASE("compare: with --prefix a killed replica may have less output, but no other output",
           "[compare]") {
-  Bed bed;
+  Fixture fixture;
   for (std::uint8_t replica = 0; replica < 2; ++replica) {
-    auto r = bed.record(replica);
+    auto r = fixture.record(replica);
     for (std::uint64_t conn = 1; conn <= 3; ++conn) exchange(*r, conn, "answer");
   }
-  std::string killed = bed.contents(1).substr(0, bed.contents(1).size() - 60);
+  std::string killed = fixture.contents(1).substr(0, fixture.contents(1).size() - 60);
   killed[24] = 0;
-  bed.replace(1, killed);
-  CHECK_FALSE(bed.compared(2).equal());
-  CHECK(bed.compared(2).differences[0].kind == DifferenceKind::kEndsEarly);
-  const Comparison prefix = bed.compared(2, true);
+  fixture.replace(1, killed);
+  CHECK_FALSE(fixture.compared(2).equal());
+  CHECK(fixture.compared(2).differences[0].kind == DifferenceKind::kEndsEarly);
+  const Comparison prefix = fixture.compared(2, true);
   CHECK(prefix.equal());
   CHECK(prefix.shorter >= 1);
 
-  auto other = bed.record(0);
+  auto other = fixture.record(0);
   for (std::uint64_t conn = 1; conn <= 3; ++conn) exchange(*other, conn, "Answer");
   other.reset();
-  CHECK(bed.compared(2, true).different >= 2);
+  CHECK(fixture.compared(2, true).different >= 2);
   // A replica that stopped cleanly must be complete, whichever it is,
-  exchange(*bed.record(1), 1, "Answer");
-  CHECK_FALSE(bed.compared(2, true).equal());
-  for (std::uint64_t conn = 1; conn <= 3; ++conn) exchange(*bed.record(1), conn, "Answer");
-  bed.replace(2, bed.contents(0));
-  exchange(*bed.record(0), 3, "Answer");
-  CHECK_FALSE(bed.compared(3, true).equal());
+  exchange(*fixture.record(1), 1, "Answer");
+  CHECK_FALSE(fixture.compared(2, true).equal());
+  for (std::uint64_t conn = 1; conn <= 3; ++conn) exchange(*fixture.record(1), conn, "Answer");
+  fixture.replace(2, fixture.contents(0));
+  exchange(*fixture.record(0), 3, "Answer");
+  CHECK_FALSE(fixture.compared(3, true).equal());
   // and a closed connection ends where it ends, even in the recording of a killed replica.
-  exchange(*bed.record(0), 1, "Answer");
-  exchange(*bed.record(1), 1, "Ans");
-  std::string early = bed.contents(1);
+  exchange(*fixture.record(0), 1, "Answer");
+  exchange(*fixture.record(1), 1, "Ans");
+  std::string early = fixture.contents(1);
   early[24] = 0;
-  bed.replace(1, early);
-  CHECK(bed.compared(2, true).different == 1);
+  fixture.replace(1, early);
+  CHECK(fixture.compared(2, true).different == 1);
 }
 
 TEST_CASE("hash: H1, equal streams have equal digests however they are cut and mixed", "[hash]") {

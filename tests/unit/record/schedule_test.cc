@@ -31,13 +31,13 @@ std::vector<SchedulePoint> schedule(std::uint64_t from, std::uint64_t to) {
   return points;
 }
 
-struct Bed {
+struct Fixture {
   std::string dir = [] {
     std::string name = std::filesystem::temp_directory_path() / "crane-schedule-XXXXXX";
     return std::string(mkdtemp(name.data()));
   }();
   int replicas = 0;
-  ~Bed() { std::filesystem::remove_all(dir); }
+  ~Fixture() { std::filesystem::remove_all(dir); }
 
   std::string path(int replica) const {
     return dir + "/replica-" + std::to_string(replica) + ".schedule";
@@ -77,9 +77,9 @@ std::vector<SchedulePoint> read(const RecordedSchedule& recorded) {
 }  // namespace
 
 TEST_CASE("schedule: recorded points are read back, over many records", "[schedule]") {
-  Bed bed;
-  bed.record(schedule(1, 5000));
-  const auto recorded = RecordedSchedule::open(bed.path(0));
+  Fixture fixture;
+  fixture.record(schedule(1, 5000));
+  const auto recorded = RecordedSchedule::open(fixture.path(0));
   REQUIRE(recorded.ok());
   CHECK(read(recorded.value()) == schedule(1, 5000));
   CHECK(recorded.value().size() == 5000);
@@ -90,53 +90,53 @@ TEST_CASE("schedule: recorded points are read back, over many records", "[schedu
 }
 
 TEST_CASE("schedule: cut at any byte, it keeps every whole record and ends early", "[schedule]") {
-  Bed bed;
+  Fixture fixture;
   {
-    auto recorder = ScheduleRecorder::open(bed.dir, 0);
+    auto recorder = ScheduleRecorder::open(fixture.dir, 0);
     REQUIRE(recorder.ok());
     for (const auto& p : schedule(1, 12)) {
       recorder.value()->admitted(p);
       if (p.index % 12 == 0) recorder.value()->flush();  // records of four points
     }
   }
-  std::ifstream file(bed.path(0), std::ios::binary);
+  std::ifstream file(fixture.path(0), std::ios::binary);
   const std::string whole{std::istreambuf_iterator<char>(file), {}};
   for (std::size_t size = 32; size < whole.size(); ++size) {
-    std::ofstream(bed.path(0), std::ios::binary) << whole.substr(0, size);
-    const auto recorded = RecordedSchedule::open(bed.path(0));
+    std::ofstream(fixture.path(0), std::ios::binary) << whole.substr(0, size);
+    const auto recorded = RecordedSchedule::open(fixture.path(0));
     REQUIRE(recorded.ok());
     CHECK(recorded.value().file().ends_early());
     CHECK(read(recorded.value()) == schedule(1, 4 * ((size - 32) / (24 + 4 * 24))));
   }
   std::string damaged = whole;
   damaged[60] = static_cast<char>(damaged[60] ^ 1);
-  std::ofstream(bed.path(0), std::ios::binary) << damaged;
-  CHECK(RecordedSchedule::open(bed.path(0)).error().code == Code::kDamaged);
+  std::ofstream(fixture.path(0), std::ios::binary) << damaged;
+  CHECK(RecordedSchedule::open(fixture.path(0)).error().code == Code::kDamaged);
 }
 
 TEST_CASE("schedule: a falling index, or a rest elsewhere, is damage", "[schedule]") {
-  Bed bed;
+  Fixture fixture;
   auto points = schedule(1, 3);
   std::swap(points[0], points[1]);
-  bed.record(points, false);
-  CHECK(RecordedSchedule::open(bed.path(0)).error().code == Code::kDamaged);
+  fixture.record(points, false);
+  CHECK(RecordedSchedule::open(fixture.path(0)).error().code == Code::kDamaged);
   {
-    auto recorder = ScheduleRecorder::open(bed.dir, 0);
+    auto recorder = ScheduleRecorder::open(fixture.dir, 0);
     REQUIRE(recorder.ok());
     recorder.value()->admitted({3, 1, 1});
     recorder.value()->at_rest({2, 1, 1});  // of an earlier entry: left out
     recorder.value()->finish();
   }
-  const auto recorded = RecordedSchedule::open(bed.path(0));
+  const auto recorded = RecordedSchedule::open(fixture.path(0));
   REQUIRE(recorded.ok());
   CHECK_FALSE(recorded.value().at_rest());
 }
 
 TEST_CASE("schedule: a full disk stops the recording, not the caller", "[schedule]") {
-  Bed bed;
-  bed.record(schedule(1, 2000));
+  Fixture fixture;
+  fixture.record(schedule(1, 2000));
   {
-    auto recorder = ScheduleRecorder::open(bed.dir, 1);
+    auto recorder = ScheduleRecorder::open(fixture.dir, 1);
     REQUIRE(recorder.ok());
     recorder.value()->test_only_room(40'000);
     for (const auto& p : schedule(1, 2000)) recorder.value()->admitted(p);
@@ -144,15 +144,15 @@ TEST_CASE("schedule: a full disk stops the recording, not the caller", "[schedul
     CHECK_FALSE(recorder.value()->recording());
     CHECK(recorder.value()->take_message().find("No space left") != std::string::npos);
   }
-  bed.replicas = 2;
-  const auto c = bed.compared();
+  fixture.replicas = 2;
+  const auto c = fixture.compared();
   CHECK(c.verdict == Verdict::kUnknown);
 }
 
 TEST_CASE("schedule: equal recordings are equal, also at rest", "[schedule][compare]") {
-  Bed bed;
-  for (int i = 0; i < 3; ++i) bed.record(schedule(1, 3000));
-  const auto c = bed.compared();
+  Fixture fixture;
+  for (int i = 0; i < 3; ++i) fixture.record(schedule(1, 3000));
+  const auto c = fixture.compared();
   CHECK(c.verdict == Verdict::kEqual);
   CHECK(c.common == 3000);
   CHECK(c.first == 3);
@@ -163,14 +163,14 @@ TEST_CASE("schedule: equal recordings are equal, also at rest", "[schedule][comp
 
 TEST_CASE("schedule: the first different log index is reported with all sides", "[schedule]") {
   const std::uint64_t bit = GENERATE(0u, 1u);  // the clock or the hash
-  Bed bed;
+  Fixture fixture;
   for (int i = 0; i < 3; ++i) {
     auto points = schedule(1, 3000);
     if (i == 1) (bit == 0 ? points[1499].clock : points[1499].hash) ^= 1;
     if (i == 2) points[2000].hash ^= 1;  // later: not the first
-    bed.record(points);
+    fixture.record(points);
   }
-  const auto c = bed.compared(true);
+  const auto c = fixture.compared(true);
   REQUIRE(c.verdict == Verdict::kDifferent);
   REQUIRE(c.difference);
   CHECK(c.difference->index == 4500);
@@ -182,12 +182,12 @@ TEST_CASE("schedule: the first different log index is reported with all sides", 
 }
 
 TEST_CASE("schedule: an entry that one replica did not admit is a difference", "[schedule]") {
-  Bed bed;
-  bed.record(schedule(1, 10));
+  Fixture fixture;
+  fixture.record(schedule(1, 10));
   auto points = schedule(1, 10);
   points.erase(points.begin() + 4);
-  bed.record(points);
-  const auto c = bed.compared();
+  fixture.record(points);
+  const auto c = fixture.compared();
   REQUIRE(c.verdict == Verdict::kDifferent);
   CHECK(c.difference->index == 15);
   CHECK(c.difference->sides[0]);
@@ -195,10 +195,10 @@ TEST_CASE("schedule: an entry that one replica did not admit is a difference", "
 }
 
 TEST_CASE("schedule: another way to rest after the last entry is a difference", "[schedule]") {
-  Bed bed;
-  bed.record(schedule(1, 10));
-  bed.record(schedule(1, 10), true, 6);
-  const auto c = bed.compared();
+  Fixture fixture;
+  fixture.record(schedule(1, 10));
+  fixture.record(schedule(1, 10), true, 6);
+  const auto c = fixture.compared();
   REQUIRE(c.verdict == Verdict::kDifferent);
   CHECK(c.difference->at_rest);
   CHECK(c.difference->index == 30);
@@ -206,31 +206,35 @@ TEST_CASE("schedule: another way to rest after the last entry is a difference", 
 
 TEST_CASE("schedule: V1, parts that were not compared are unknown, never equal",
           "[schedule][compare]") {
-  Bed bed;
-  bed.record(schedule(1, 10));
-  SECTION("a recording that ends early") { bed.record(schedule(1, 10), false); }
-  SECTION("a recording that was killed in the middle") { bed.record(schedule(1, 7), false); }
-  SECTION("a recording that stopped cleanly, but before the others") { bed.record(schedule(1, 9)); }
-  const auto c = bed.compared();
+  Fixture fixture;
+  fixture.record(schedule(1, 10));
+  SECTION("a recording that ends early") { fixture.record(schedule(1, 10), false); }
+  SECTION("a recording that was killed in the middle") { fixture.record(schedule(1, 7), false); }
+  SECTION("a recording that stopped cleanly, but before the others") {
+    fixture.record(schedule(1, 9));
+  }
+  const auto c = fixture.compared();
   CHECK(c.verdict == Verdict::kUnknown);
   CHECK_FALSE(c.unknown.empty());
-  CHECK(bed.compared(true).verdict == Verdict::kEqual);
+  CHECK(fixture.compared(true).verdict == Verdict::kEqual);
 }
 
 TEST_CASE("schedule: without a common log index there is no verdict", "[schedule][compare]") {
-  Bed bed;
-  bed.record(schedule(1, 10));
-  SECTION("an empty recording") { bed.record({}); }
-  SECTION("a recording that begins after the end of the other") { bed.record(schedule(11, 20)); }
-  CHECK(bed.compared().verdict == Verdict::kUnknown);
-  CHECK(bed.compared(true).verdict == Verdict::kUnknown);
+  Fixture fixture;
+  fixture.record(schedule(1, 10));
+  SECTION("an empty recording") { fixture.record({}); }
+  SECTION("a recording that begins after the end of the other") {
+    fixture.record(schedule(11, 20));
+  }
+  CHECK(fixture.compared().verdict == Verdict::kUnknown);
+  CHECK(fixture.compared(true).verdict == Verdict::kUnknown);
 }
 
 TEST_CASE("schedule: a replica that rejoined is compared from its beginning", "[schedule]") {
-  Bed bed;
-  bed.record(schedule(1, 10));
-  bed.record(schedule(6, 10));
-  const auto c = bed.compared();
+  Fixture fixture;
+  fixture.record(schedule(1, 10));
+  fixture.record(schedule(6, 10));
+  const auto c = fixture.compared();
   CHECK(c.verdict == Verdict::kEqual);
   CHECK(c.first == 18);
   CHECK(c.common == 5);
@@ -246,9 +250,10 @@ std::vector<TurnRecord> trace(std::size_t count, std::uint64_t last_result) {
   return turns;
 }
 
-void record_traced(Bed& bed, const std::vector<SchedulePoint>& points,
+void record_traced(Fixture& fixture, const std::vector<SchedulePoint>& points,
                    const std::vector<TurnRecord>& turns) {
-  auto recorder = ScheduleRecorder::open(bed.dir, static_cast<std::uint8_t>(bed.replicas++));
+  auto recorder =
+      ScheduleRecorder::open(fixture.dir, static_cast<std::uint8_t>(fixture.replicas++));
   REQUIRE(recorder.ok());
   // In two records, as they arrive.
   const auto bytes = std::as_bytes(std::span(turns));
@@ -265,9 +270,9 @@ void record_traced(Bed& bed, const std::vector<SchedulePoint>& points,
 }  // namespace
 
 TEST_CASE("schedule: turns are read back with names and places", "[schedule][turns]") {
-  Bed bed;
-  record_traced(bed, schedule(1, 1), trace(9, 7));
-  const auto recorded = RecordedSchedule::open(bed.path(0));
+  Fixture fixture;
+  record_traced(fixture, schedule(1, 1), trace(9, 7));
+  const auto recorded = RecordedSchedule::open(fixture.path(0));
   REQUIRE(recorded.ok());
   const RecordedSchedule& r = recorded.value();
   REQUIRE(r.turn(1));
@@ -300,10 +305,10 @@ TEST_CASE("turns: a place is in the main process and has the function of the cal
 }
 
 TEST_CASE("turns: looking up functions does no harm in any file", "[turns]") {
-  Bed bed;
+  Fixture fixture;
   std::ifstream own("/proc/self/exe", std::ios::binary);
   const std::string whole{std::istreambuf_iterator<char>(own), {}};
-  const std::string path = bed.dir + "/cut";
+  const std::string path = fixture.dir + "/cut";
   for (const std::size_t size : {std::size_t{0}, std::size_t{4}, std::size_t{63}, std::size_t{64},
                                  std::size_t{500}, whole.size() / 2, whole.size() - 1}) {
     std::ofstream(path, std::ios::binary) << whole.substr(0, size);
@@ -316,22 +321,22 @@ TEST_CASE("turns: looking up functions does no harm in any file", "[turns]") {
   for (std::size_t at = 16; at < 64; ++at) wrong[at] = '\xff';
   std::ofstream(path, std::ios::binary) << wrong;
   CHECK(function_at(path, 100).empty());
-  CHECK(function_at(bed.dir, 100).empty());
-  CHECK(function_at(bed.dir + "/none", 100).empty());
+  CHECK(function_at(fixture.dir, 100).empty());
+  CHECK(function_at(fixture.dir + "/none", 100).empty());
 }
 
 TEST_CASE("schedule: the first different turn is found between the points", "[schedule][turns]") {
-  Bed bed;
+  Fixture fixture;
   std::vector<SchedulePoint> points{{1, 2, 22}, {2, 9, 99}};
-  record_traced(bed, points, trace(9, 0));
+  record_traced(fixture, points, trace(9, 0));
   SECTION("another result") {
     points[1].hash = 1;
     auto turns = trace(9, 0);
     turns[5].result = 1;   // turn 6
     turns[3].object = 77;  // an object is identified by its address: no difference
     turns[0].slot = 9;     // not after the last equal point
-    record_traced(bed, points, turns);
-    const auto c = bed.compared();
+    record_traced(fixture, points, turns);
+    const auto c = fixture.compared();
     REQUIRE(c.turn);
     CHECK(c.turn->number == 6);
     CHECK(c.turn->sides[0]->result == 0);
@@ -339,8 +344,8 @@ TEST_CASE("schedule: the first different turn is found between the points", "[sc
   }
   SECTION("one side admits the entry earlier") {
     points[1] = {2, 7, 1};
-    record_traced(bed, points, trace(9, 0));
-    const auto c = bed.compared();
+    record_traced(fixture, points, trace(9, 0));
+    const auto c = fixture.compared();
     REQUIRE(c.turn);
     CHECK(c.turn->number == 8);
     CHECK(c.turn->sides[0]);
@@ -348,8 +353,8 @@ TEST_CASE("schedule: the first different turn is found between the points", "[sc
   }
   SECTION("not traced") {
     points[1].hash = 1;
-    bed.record(points);
-    const auto c = bed.compared();
+    fixture.record(points);
+    const auto c = fixture.compared();
     CHECK(c.verdict == Verdict::kDifferent);
     CHECK_FALSE(c.turn);
   }

@@ -19,7 +19,7 @@ namespace {
 using namespace crane;
 using namespace crane::proxy;
 
-std::optional<Digest> said(std::uint64_t outputs, std::uint64_t hash = 7) {
+std::optional<Digest> digest_of(std::uint64_t outputs, std::uint64_t hash = 7) {
   return Digest{1, {100, 5000, hash}, outputs};
 }
 
@@ -69,58 +69,59 @@ Evidence sent(const Evidence& e) {
 TEST_CASE("judge: a strict majority of all voters, or nothing", "[verify]") {
   const auto none = std::optional<Digest>();
   using F = Finding;
-  Judgement j = judge({said(1), said(1), said(1)}, 3);
+  Evaluation j = evaluate({digest_of(1), digest_of(1), digest_of(1)}, 3);
   CHECK(j.verdict == Verdict::kEqual);
   CHECK(j.index == 100);
   CHECK(j.replicas == std::vector{F::kAgrees, F::kAgrees, F::kAgrees});
   // One did not answer: the others are verified, it is not.
-  j = judge({said(1), none, said(1)}, 3);
+  j = evaluate({digest_of(1), none, digest_of(1)}, 3);
   CHECK(j.verdict == Verdict::kEqual);
   CHECK(j.replicas == std::vector{F::kAgrees, F::kUnknown, F::kAgrees});
   // The minority, also if it leads; by its outputs or only by its schedule.
-  j = judge({said(2), said(1), said(1)}, 3);
+  j = evaluate({digest_of(2), digest_of(1), digest_of(1)}, 3);
   CHECK(j.verdict == Verdict::kDifferent);
   CHECK(j.majority);
   CHECK(j.replicas == std::vector{F::kMinority, F::kAgrees, F::kAgrees});
-  j = judge({said(1), said(1), said(1, 8)}, 3);
+  j = evaluate({digest_of(1), digest_of(1), digest_of(1, 8)}, 3);
   CHECK(j.replicas == std::vector{F::kAgrees, F::kAgrees, F::kMinority});
   // Without a majority: alarm, and no minority.
-  for (const Digests& d : {Digests{said(1), said(2), said(3)}, Digests{said(1), said(2), none}}) {
-    j = judge(d, 3);
+  for (const Digests& d : {Digests{digest_of(1), digest_of(2), digest_of(3)},
+                           Digests{digest_of(1), digest_of(2), none}}) {
+    j = evaluate(d, 3);
     CHECK(j.verdict == Verdict::kDifferent);
     CHECK_FALSE(j.majority);
     CHECK(j.replicas == std::vector{F::kUnknown, F::kUnknown, F::kUnknown});
   }
   // No two are equal in everything, but two are equal in the schedule or in the outputs. The
   // replica that differs from them is the minority, and none is verified.
-  j = judge({said(1), said(2), said(3, 8)}, 3);
+  j = evaluate({digest_of(1), digest_of(2), digest_of(3, 8)}, 3);
   CHECK(j.verdict == Verdict::kDifferent);
   CHECK_FALSE(j.majority);
   CHECK(std::string(j.settled) == "schedule");
   CHECK(j.replicas == std::vector{F::kUnknown, F::kUnknown, F::kMinority});
-  j = judge({said(1, 7), said(2, 8), said(1, 9)}, 3);
+  j = evaluate({digest_of(1, 7), digest_of(2, 8), digest_of(1, 9)}, 3);
   CHECK(std::string(j.settled) == "outputs");
   CHECK(j.replicas == std::vector{F::kUnknown, F::kMinority, F::kUnknown});
   // The schedule counts first, so that never more than a minority is fenced.
-  j = judge({said(1, 7), said(2, 7), said(2, 8)}, 3);
+  j = evaluate({digest_of(1, 7), digest_of(2, 7), digest_of(2, 8)}, 3);
   CHECK(j.replicas == std::vector{F::kUnknown, F::kUnknown, F::kMinority});
   // All agree in the schedule: different outputs alone accuse no replica.
-  j = judge({said(1), said(2), said(3)}, 3);
+  j = evaluate({digest_of(1), digest_of(2), digest_of(3)}, 3);
   CHECK(j.replicas == std::vector{F::kUnknown, F::kUnknown, F::kUnknown});
   // Two of five that agree are no majority.
-  j = judge({said(1), said(1), none, none, none}, 5);
+  j = evaluate({digest_of(1), digest_of(1), none, none, none}, 5);
   CHECK(j.verdict == Verdict::kUnknown);
   CHECK(j.replicas[0] == F::kUnknown);
-  CHECK(judge({none, none, none}, 3).verdict == Verdict::kUnknown);
-  CHECK(judge({said(1), none, none}, 3).verdict == Verdict::kUnknown);
-  CHECK(same_digest({said(1), said(1)}, 0, 1));
-  CHECK_FALSE(same_digest({said(1), said(2)}, 0, 1));
+  CHECK(evaluate({none, none, none}, 3).verdict == Verdict::kUnknown);
+  CHECK(evaluate({digest_of(1), none, none}, 3).verdict == Verdict::kUnknown);
+  CHECK(same_digest({digest_of(1), digest_of(1)}, 0, 1));
+  CHECK_FALSE(same_digest({digest_of(1), digest_of(2)}, 0, 1));
   CHECK_FALSE(same_digest({none, none}, 0, 1));
-  CHECK_FALSE(same_digest({said(1)}, 0, 1));
+  CHECK_FALSE(same_digest({digest_of(1)}, 0, 1));
   // Another view is not a difference between the replicas.
-  Digests views{said(1), said(1)};
+  Digests views{digest_of(1), digest_of(1)};
   views[1]->view = 2;
-  CHECK(judge(views, 2).verdict == Verdict::kEqual);
+  CHECK(evaluate(views, 2).verdict == Verdict::kEqual);
 }
 
 TEST_CASE("evidence: the first different bucket and log index are reported", "[verify]") {
@@ -170,7 +171,7 @@ TEST_CASE("HASH entries survive their encoding, and truncated ones are refused",
   HashBody body;
   body.cut = true;
   body.restarts = true;
-  body.digests = {said(1), std::nullopt, said(2, 3)};
+  body.digests = {digest_of(1), std::nullopt, digest_of(2, 3)};
   body.evidence = Evidence{{{1, 2, 3}}, {{4, 5, 6}, {7, 8, 9}}, true, 0};
   body.evidence->base = {3, 4, 5};
   body.evidence->cut = {7, 8, 9};

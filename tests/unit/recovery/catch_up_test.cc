@@ -27,7 +27,7 @@ void answer(CatchUp& c, std::uint64_t committed) {
   REQUIRE(message);
   message->answers = 1;
   message->committed = committed;
-  c.heard(*message);
+  c.on_report(*message);
 }
 }  // namespace
 
@@ -51,7 +51,7 @@ TEST_CASE("what the leader has committed counts before this replica's log has it
   c.begin(Index{50}, kNow);
   // The log begins at the checkpoint: nothing is missing in it.
   CHECK_FALSE(c.step(follower(50, 50), kNow + 1));
-  CHECK_FALSE(c.step(follower(50, 50), kNow + 20 * CatchUp::kHearNs));
+  CHECK_FALSE(c.step(follower(50, 50), kNow + 20 * CatchUp::kPeerWaitNs));
   answer(c, 90);
   CHECK_FALSE(c.step(follower(50, 50), kNow + 2));
   CHECK_FALSE(c.step(follower(89, 89), kNow + 3));
@@ -71,11 +71,11 @@ TEST_CASE("a known leader is asked until it has answered", "[catch-up]") {
   CommittedMessage late = *first;
   late.answers = 1;
   late.life -= 1;  // of the previous process
-  c.heard(late);
+  c.on_report(late);
   CHECK_FALSE(c.step(follower(5, 5), kNow + 1));
   CHECK(c.question(true, kNow + 2 * CatchUp::kAskNs));
   late.life = first->life;
-  c.heard(late);
+  c.on_report(late);
   CHECK_FALSE(c.question(true, kNow + 3 * CatchUp::kAskNs));
   CHECK(c.step(follower(5, 5), kNow + 2));
 }
@@ -85,8 +85,8 @@ TEST_CASE("without a leader it waits until one would have been known", "[catch-u
   c.begin(Index{5}, kNow);
   CatchUp::Inputs alone = follower(5, 5);
   alone.follows = false;
-  CHECK_FALSE(c.step(alone, kNow + CatchUp::kHearNs - 1));
-  CHECK(c.step(alone, kNow + CatchUp::kHearNs));
+  CHECK_FALSE(c.step(alone, kNow + CatchUp::kPeerWaitNs - 1));
+  CHECK(c.step(alone, kNow + CatchUp::kPeerWaitNs));
 }
 
 TEST_CASE("what is committed later does not move the goal, while the server is near",

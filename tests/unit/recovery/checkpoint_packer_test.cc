@@ -58,7 +58,7 @@ struct World : CheckpointPacker::Owner {
     c.state.at = {View{256}, Index{at}};
     c.state.clock = at * 10;
     c.files = nlohmann::json::object();
-    dmt::Carried carried;
+    dmt::CarriedState carried;
     carried.admitted = c.state.at;
     carried.clock = c.state.clock;
     carried.seed[3] = 99;
@@ -219,7 +219,7 @@ TEST_CASE_METHOD(
   const auto begins_at = [this](bool gone) {
     StartingPoint start(config, agreed, true);
     REQUIRE(start.find().ok());
-    if (gone) start.log_gone();
+    if (gone) start.note_log_lost();
     return start.state().at.index;
   };
   const auto distrust = [this](const std::string& name) {

@@ -80,9 +80,9 @@ struct World {
     machine().request_if_needed(look(0), out);
     CHECK_FALSE(carry_out(out));
   }
-  void help(unsigned who, Index behind, std::int64_t now_ns) {
+  void help(unsigned peer, Index behind, std::int64_t now_ns) {
     ActionList out;
-    machine().help(ReplicaId{static_cast<std::uint8_t>(who)}, behind, look(now_ns), out);
+    machine().help(ReplicaId{static_cast<std::uint8_t>(peer)}, behind, look(now_ns), out);
     CHECK_FALSE(carry_out(out));
   }
 
@@ -156,15 +156,15 @@ TEST_CASE_METHOD(World, "a replica without a server takes none, and gets one fro
   CHECK(asked == Replicas{1});
   step(7 * kSecond, 0, 0);  // it is in progress
   CHECK(asked == Replicas{1});
-  machine().heard({.came = CheckpointNote::kGivenUp, .index = 1}, 8 * kSecond);
+  machine().on_report({.state = CheckpointNote::kGivenUp, .index = 1}, 8 * kSecond);
   step(8 * kSecond, 0, 0);
   CHECK(asked == Replicas{1, 1});
-  machine().heard({.came = CheckpointNote::kTaken, .index = 60, .end = 1}, 9 * kSecond);
+  machine().on_report({.state = CheckpointNote::kTaken, .index = 60, .end = 1}, 9 * kSecond);
   step(20 * kSecond, 0, 0);  // the replica begins at it
   CHECK(asked == Replicas{1, 1});
   step(69 * kSecond, 0, 0);  // it did not
   CHECK(asked == Replicas{1, 1, 1});
-  machine().heard({.came = CheckpointNote::kRefused, .index = 3}, 70 * kSecond);
+  machine().on_report({.state = CheckpointNote::kRefused, .index = 3}, 70 * kSecond);
   step(75 * kSecond, 0, 0);  // CRIU will refuse again
   CHECK(asked == Replicas{1, 1, 1});
 }
@@ -187,7 +187,7 @@ TEST_CASE_METHOD(World, "the leader's own server is paused if no other replica h
 }
 
 TEST_CASE_METHOD(World, "no checkpoint is requested if none can be taken", "[requests]") {
-  rules.wanted_not = "the server runs without a container";
+  rules.why_not_wanted = "the server runs without a container";
   with_servers = 2;
   step(kSecond, 0, 0);
   CHECK(asked.empty());
@@ -221,13 +221,13 @@ TEST_CASE_METHOD(World, "the schedule requests checkpoints where they can be tak
     request_if_needed();  // the one in progress will do
     CHECK(asked == Replicas{1});
     CheckpointNote note;
-    note.came = CheckpointNote::kTaken;
-    machine().heard(note, 12 * kSecond);
+    note.state = CheckpointNote::kTaken;
+    machine().on_report(note, 12 * kSecond);
     request_if_needed();
     CHECK(asked == Replicas{1, 2});
   }
   SECTION("not if CRIU is missing") {
-    rules.wanted_not = "no CRIU";
+    rules.why_not_wanted = "no CRIU";
     for (int s = 1; s <= 12; ++s) step(s * kSecond, 0, static_cast<std::uint64_t>(s));
     request_if_needed();
     CHECK(asked.empty());
@@ -240,10 +240,10 @@ TEST_CASE_METHOD(World, "a checkpoint that is given up is soon requested from an
   for (int s = 1; s <= 11; ++s) step(s * kSecond, 0, 1);
   REQUIRE(asked == Replicas{1});
   CheckpointNote note;
-  note.came = CheckpointNote::kGivenUp;
+  note.state = CheckpointNote::kGivenUp;
   SECTION("it reports that") {
     note.index = 1;
-    machine().heard(note, 11 * kSecond);
+    machine().on_report(note, 11 * kSecond);
   }
   SECTION("it is not connected") {
     members[1].connected = false;
@@ -251,7 +251,7 @@ TEST_CASE_METHOD(World, "a checkpoint that is given up is soon requested from an
   }
   SECTION("a late report is about an earlier one, and there is none about this one") {
     note.index = 0;
-    machine().heard(note, 11 * kSecond);
+    machine().on_report(note, 11 * kSecond);
     step(13 * kSecond, 0, 1);
     CHECK(asked == Replicas{1});
     step(11 * kSecond + CheckpointSchedule::kAnswerNs, 0, 1);
@@ -281,10 +281,10 @@ TEST_CASE_METHOD(World, "half of the ring counts from the newest checkpoint, of 
   every(1000);
   rules.limits.ring_bytes = 1 << 20;
   CheckpointNote note;
-  note.came = CheckpointNote::kTaken;
+  note.state = CheckpointNote::kTaken;
   note.index = 7;
   note.end = 300'000;
-  machine().heard(note, 1);
+  machine().on_report(note, 1);
   step(kSecond, 800'000, 1);
   CHECK(asked.empty());
   CHECK(machine().is_urgent(300'000 + (1 << 19)));

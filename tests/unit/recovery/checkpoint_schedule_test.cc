@@ -257,8 +257,8 @@ TEST_CASE("run trail: what was run after a place, and never less", "[checkpoint]
     trail.at(static_cast<std::uint64_t>(i) * 100, i * kStepNs);
   for (std::int64_t i = 0; i <= 24'000; i += 77) {
     const std::int64_t exact = (24'000 - i) * kStepNs;
-    const std::int64_t said = trail.since(static_cast<std::uint64_t>(i) * 100);
-    CHECK(said >= exact);
-    CHECK(said <= exact + 60 * kSecond);
+    const std::int64_t elapsed_ns = trail.since(static_cast<std::uint64_t>(i) * 100);
+    CHECK(elapsed_ns >= exact);
+    CHECK(elapsed_ns <= exact + 60 * kSecond);
   }
 }

@@ -92,7 +92,7 @@ struct Fixture {
     if (!no_publish.empty()) c.published(now, no_publish, out);
   }
   void on(const Discard&) { ++discards; }
-  void on(const Say&) {}
+  void on(const LogMessage&) {}
   template <typename Other>
   void on(const Other&) {
     FAIL("no action of this machine");

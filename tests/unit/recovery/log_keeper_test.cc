@@ -84,14 +84,14 @@ TEST_CASE("log keeper: after a checkpoint that makes little room, inputs wait fo
   seen.given_up = 7;
   auto actions = keeper.step(seen);
   CHECK(actions.keep == place(7, kPart));
-  CHECK_FALSE(actions.gives_up);
+  CHECK_FALSE(actions.discards_log);
   CHECK(keeper.full());
   // Attempts count from then on.
   seen = at(kFull + 2 * kPart);
   seen.given_up = 6 + LogKeeper::kAttempts;
-  CHECK_FALSE(keeper.step(seen).gives_up);
+  CHECK_FALSE(keeper.step(seen).discards_log);
   seen.given_up = 7 + LogKeeper::kAttempts;
-  CHECK(keeper.step(seen).gives_up);
+  CHECK(keeper.step(seen).discards_log);
 }
 
 TEST_CASE(
@@ -102,7 +102,7 @@ TEST_CASE(
   (void)keeper.step(at(kFull));
   const auto actions = keeper.step(finds(kPart * (LogKeeper::kBrimParts + 1), place(7, kPart)));
   CHECK_FALSE(actions.keep);
-  CHECK(actions.gives_up);
+  CHECK(actions.discards_log);
   CHECK_FALSE(keeper.full());
 }
 
@@ -118,31 +118,31 @@ TEST_CASE("log keeper: the log is given up if no checkpoint comes", "[KEEP-1]") 
   LogKeeper keeper(kRing);
   auto seen = at(kFull);
   SECTION("no server that could be dumped advances") {
-    seen.stand = true;
+    seen.followers_stalled = true;
     seen.log_end = kFull - 1;
-    CHECK_FALSE(keeper.step(seen).gives_up);  // inputs do not wait yet
+    CHECK_FALSE(keeper.step(seen).discards_log);  // inputs do not wait yet
     seen.log_end = kFull;
-    CHECK(keeper.step(seen).gives_up);
+    CHECK(keeper.step(seen).discards_log);
   }
   SECTION("CRIU refuses the server") {
     seen.refused = true;
-    CHECK(keeper.step(seen).gives_up);
+    CHECK(keeper.step(seen).discards_log);
   }
   SECTION("failed attempts") {
     seen.given_up = 5;
-    CHECK_FALSE(keeper.step(seen).gives_up);
+    CHECK_FALSE(keeper.step(seen).discards_log);
     seen.given_up = 4 + LogKeeper::kAttempts;
-    CHECK_FALSE(keeper.step(seen).gives_up);
+    CHECK_FALSE(keeper.step(seen).discards_log);
     seen.given_up = 5 + LogKeeper::kAttempts;
-    CHECK(keeper.step(seen).gives_up);
+    CHECK(keeper.step(seen).discards_log);
   }
   SECTION("the server's own entries fill the rest") {
-    CHECK_FALSE(keeper.step(at(kPart * LogKeeper::kBrimParts - 1)).gives_up);
-    CHECK(keeper.step(at(kPart * LogKeeper::kBrimParts)).gives_up);
+    CHECK_FALSE(keeper.step(at(kPart * LogKeeper::kBrimParts - 1)).discards_log);
+    CHECK(keeper.step(at(kPart * LogKeeper::kBrimParts)).discards_log);
   }
   CHECK_FALSE(keeper.keeps());
   CHECK_FALSE(keeper.full());
-  CHECK_FALSE(keeper.step(at(2 * kRing)).gives_up);
+  CHECK_FALSE(keeper.step(at(2 * kRing)).discards_log);
   auto later = finds(2 * kRing, place(50, 2 * kRing - 100));
   later.compared = Index{50};
   CHECK(keeper.step(later).keep);
@@ -157,13 +157,13 @@ TEST_CASE("log keeper: it looks for checkpoints while that can help") {
   CHECK(keeper.looks(kRing / 16, kNow + LogKeeper::kLookNs));  // a note may be lost
   LogKeeper off(0);
   CHECK_FALSE(off.looks(kRing, kNow));
-  CHECK_FALSE(off.step(at(4 * kRing)).gives_up);
+  CHECK_FALSE(off.step(at(4 * kRing)).discards_log);
 }
 
 TEST_CASE("log keeper: a note is a reason to look at once, and one time") {
   LogKeeper keeper(kRing);
   REQUIRE(keeper.looks(kRing / 16, kNow));
-  keeper.heard();
+  keeper.on_report();
   CHECK_FALSE(keeper.looks(kRing / 16 - 1, kNow + 1));  // the note is kept until it matters
   CHECK(keeper.looks(kRing / 16, kNow + 1));
   CHECK_FALSE(keeper.looks(kRing / 16, kNow + LogKeeper::kLookNs));

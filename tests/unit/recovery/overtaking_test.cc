@@ -28,22 +28,22 @@ struct Behind {
 
 TEST_CASE_METHOD(Behind, "a checkpoint far ahead is worth a restart", "[overtaking]") {
   CHECK_FALSE(at(3 * kSecond));
-  one.heard(Index{5'101});
+  one.on_report(Index{5'101});
   // 2 s later it is at 2100, and a restart takes as long as 3000 entries.
   CHECK(at(3 * kSecond) == Index{5'101});
 }
 
 TEST_CASE_METHOD(Behind, "a checkpoint that the server reaches as soon is not used",
                  "[overtaking]") {
-  one.heard(Index{5'099});
+  one.on_report(Index{5'099});
   CHECK_FALSE(at(3 * kSecond));
   CHECK_FALSE(at(5 * kSecond));
-  one.heard(Index{50});
+  one.on_report(Index{50});
   CHECK_FALSE(at(6 * kSecond));
 }
 
 TEST_CASE_METHOD(Behind, "not before the rate is known", "[overtaking]") {
-  one.heard(Index{1'000'000});
+  one.on_report(Index{1'000'000});
   CHECK_FALSE(at(kSecond));
   CHECK_FALSE(at(kSecond + Overtaking::kMeasureNs - 1));
   CHECK(at(kSecond + Overtaking::kMeasureNs));
@@ -51,7 +51,7 @@ TEST_CASE_METHOD(Behind, "not before the rate is known", "[overtaking]") {
 
 TEST_CASE_METHOD(Behind, "not while the group needs it, and not once it has caught up",
                  "[overtaking][OVERTAKE-1]") {
-  one.heard(Index{1'000'000});
+  one.on_report(Index{1'000'000});
   CHECK_FALSE(at(3 * kSecond, false));
   CHECK(at(4 * kSecond));
   CHECK_FALSE(at(5 * kSecond, true, true));
@@ -62,21 +62,21 @@ TEST_CASE_METHOD(Behind, "not while the group needs it, and not once it has caug
 TEST_CASE("overtaking: a replica that began with the group is not overtaken",
           "[overtaking][OVERTAKE-1]") {
   Overtaking one;
-  one.heard(Index{1'000'000});
+  one.on_report(Index{1'000'000});
   CHECK_FALSE(one.step({Index{1}, false, true, 100 * kSecond}));
 }
 
 TEST_CASE("overtaking: any checkpoint overtakes a server that runs nothing", "[overtaking]") {
   Overtaking one;
   one.begin(Index{100}, 0, kSecond);
-  one.heard(Index{101});
+  one.on_report(Index{101});
   CHECK(one.step({Index{100}, false, true, 3 * kSecond}) == Index{101});
 }
 
 TEST_CASE("overtaking: the rate is that of the last seconds", "[overtaking]") {
   Overtaking one;
   one.begin(Index{0}, 0, kSecond);
-  one.heard(Index{100'000});
+  one.on_report(Index{100'000});
   std::uint64_t applied = 0;
   std::int64_t now = kSecond;
   for (int i = 0; i < 20; ++i) {  // fast for 2 s: it would arrive in a moment

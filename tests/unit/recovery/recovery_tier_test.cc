@@ -33,15 +33,15 @@ struct World {
   void dump_ended(bool dumped, const std::string& why) { tier.dump_ended(dumped, why, facts, out); }
   // Since the last call: notes to the leader, and reports to crane-run.
   std::vector<RefusalMessage> sent;
-  std::vector<std::string> said;
+  std::vector<std::string> logged;
   void look() {
     sent.clear();
-    said.clear();
+    logged.clear();
     for (const Action& action : std::exchange(out, {})) {
-      if (const auto* tell = std::get_if<Tell>(&action)) {
-        sent.push_back(std::get<RefusalMessage>(tell->message));
+      if (const auto* sent_note = std::get_if<SendNote>(&action)) {
+        sent.push_back(std::get<RefusalMessage>(sent_note->message));
       } else if (const auto* report = std::get_if<ReportRefusal>(&action)) {
-        said.push_back(report->reason);
+        logged.push_back(report->reason);
       }
     }
   }
@@ -57,10 +57,10 @@ TEST_CASE_METHOD(World, "a follower that is refused informs its leader", "[recov
   CHECK(tier.refusal() == "a futex of its own");
   look();
   REQUIRE(sent.size() == 1);
-  CHECK(said == std::vector<std::string>{"a futex of its own"});
+  CHECK(logged == std::vector<std::string>{"a futex of its own"});
   // Its leader, in a separate world.
   World leader;
-  leader.tier.heard(sent[0], true, leader.out);
+  leader.tier.on_report(sent[0], true, leader.out);
   CHECK(leader.tier.refusal() == "a futex of its own");
 }
 
@@ -69,7 +69,7 @@ TEST_CASE_METHOD(World, "only a leader believes the refusals of others", "[recov
   dump_ended(false, "x");
   look();
   World other;
-  other.tier.heard(sent.at(0), false, other.out);
+  other.tier.on_report(sent.at(0), false, other.out);
   CHECK(other.tier.refusal().empty());
 }
 
@@ -80,7 +80,7 @@ TEST_CASE_METHOD(World, "a successful dump ends a refusal", "[recovery][TIER-1]"
   CHECK(tier.refusal().empty());
   look();
   CHECK(sent.empty());  // this replica is the leader
-  CHECK(said == std::vector<std::string>{"x", ""});
+  CHECK(logged == std::vector<std::string>{"x", ""});
 }
 
 TEST_CASE_METHOD(World, "a successful dump of another replica ends a refusal",
@@ -89,7 +89,7 @@ TEST_CASE_METHOD(World, "a successful dump of another replica ends a refusal",
   dump_ended(false, "x");
   look();
   CheckpointNote note;
-  note.came = CheckpointNote::kTaken;
+  note.state = CheckpointNote::kTaken;
   tier.taken(note, true, out);  // a checkpoint of the server's files
   CHECK(tier.refusal() == "x");
   note.by_criu = 1;
@@ -98,7 +98,7 @@ TEST_CASE_METHOD(World, "a successful dump of another replica ends a refusal",
   tier.taken(note, true, out);
   CHECK(tier.refusal().empty());
   look();
-  CHECK(said == std::vector<std::string>{""});
+  CHECK(logged == std::vector<std::string>{""});
   CHECK(sent.empty());  // all have been notified of it
 }
 

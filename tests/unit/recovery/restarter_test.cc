@@ -14,9 +14,9 @@ namespace {
 void end_at(Restarter& r, std::uint64_t index) {
   REQUIRE(r.end_committed(Index{index}));
   r.admitted(Index{index - 1});
-  REQUIRE_FALSE(r.told());
+  REQUIRE_FALSE(r.was_notified());
   r.admitted(Index{index});
-  REQUIRE(r.told());
+  REQUIRE(r.was_notified());
 }
 
 }  // namespace
@@ -31,14 +31,14 @@ TEST_CASE("restart: the log is held from the second entry until a new server tak
   REQUIRE_FALSE(r.holds());
   REQUIRE(r.begin_committed(Index{15}));
   REQUIRE(r.holds());
-  REQUIRE_FALSE(r.gone());
+  REQUIRE_FALSE(r.has_ended());
   REQUIRE_FALSE(r.looks(Index{14}));  // it has not reached the entry
   REQUIRE(r.looks(Index{15}));
   REQUIRE(r.over());
   REQUIRE(r.holds());
-  REQUIRE(r.gone());
+  REQUIRE(r.has_ended());
   REQUIRE_FALSE(r.holds());
-  REQUIRE_FALSE(r.gone());
+  REQUIRE_FALSE(r.has_ended());
   end_at(r, 20);  // and again
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("restart: a server that ends before it is ordered to has ended unasked
   REQUIRE_FALSE(r.expects_end());
   r.server_ended();
   REQUIRE_FALSE(r.ended());
-  REQUIRE_FALSE(r.told());
+  REQUIRE_FALSE(r.was_notified());
 }
 
 TEST_CASE("restart: the proposals of two leaders count once", "[RESTARTER-1]") {
@@ -76,7 +76,7 @@ TEST_CASE("restart: the proposals of two leaders count once", "[RESTARTER-1]") {
   REQUIRE(r.begin_committed(Index{15}));
   REQUIRE_FALSE(r.begin_committed(Index{16}));
   REQUIRE(r.over());
-  REQUIRE(r.gone());
+  REQUIRE(r.has_ended());
   REQUIRE_FALSE(r.begin_committed(Index{17}));
   REQUIRE_FALSE(r.holds());
 }

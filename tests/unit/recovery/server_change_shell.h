@@ -69,8 +69,8 @@ struct ServerChangeTest {
     REQUIRE(commit(RestartBody::kBegin, index) == Names{"NotePlace"});
     tick.applied = Index{index};
     REQUIRE(look() == Names{"LookWhetherOver", "NoteServer"});
-    REQUIRE(machine.expects_gone());
-    REQUIRE(step(Gone{}).empty());
+    REQUIRE(machine.expects_kernel_end());
+    REQUIRE(step(EndedInKernel{}).empty());
     return look();
   }
   // A server with another command line replaces the first one.
@@ -101,8 +101,8 @@ struct ServerChangeTest {
   Answer answer;
   Fail failure;
   std::vector<Index> published, not_published;
-  std::vector<std::uint64_t> let_in;
-  std::string said, end;
+  std::vector<std::uint64_t> release_output;
+  std::string logged, end;
   bool dead = false;
 
  private:
@@ -139,7 +139,7 @@ struct ServerChangeTest {
   }
   const char* carry_out(const HandOver&) { return "HandOver"; }
   const char* carry_out(const LetIn& l) {
-    let_in.push_back(l.output.header.conn);
+    release_output.push_back(l.output.header.conn);
     return "LetIn";
   }
   const char* carry_out(const ReleaseLog&) {
@@ -167,8 +167,8 @@ struct ServerChangeTest {
     end = e.text;
     return "EndHandedOver";
   }
-  const char* carry_out(const Say& s) {
-    said = s.text;
+  const char* carry_out(const LogMessage& s) {
+    logged = s.text;
     return "";
   }
 };

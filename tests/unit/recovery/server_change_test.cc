@@ -70,7 +70,7 @@ TEST_CASE("change: a server that does not end is ended when none of its operatio
   CHECK(f.look().empty());
   CHECK(f.look(ServerChange::kEndNs - 1).empty());
   CHECK(f.look(1) == Names{"Propose"});
-  CHECK(f.said == "the server does not end: it is killed");
+  CHECK(f.logged == "the server does not end: it is killed");
   f.commit(RestartBody::kBegin, 15);
   CHECK(f.look().empty());  // it has not reached the entry
   CHECK(f.machine.deadline_ns() == f.now_ns + ServerChange::kLookNs);
@@ -81,8 +81,8 @@ TEST_CASE("change: a server that does not end is ended when none of its operatio
   SECTION("and another one begins") {
     CHECK(f.look() == Names{"LookWhetherOver", "NoteServer", "EndServer"});
     CHECK(f.look().empty());
-    CHECK(f.machine.expects_gone());
-    CHECK(f.step(Gone{}).empty());
+    CHECK(f.machine.expects_kernel_end());
+    CHECK(f.step(EndedInKernel{}).empty());
     CHECK(f.look() == Names{"BeginServer", "ReleaseLog"});
   }
   SECTION("or cannot be ended") {
@@ -99,20 +99,20 @@ TEST_CASE("change: a replica whose server cannot continue fails", "[change]") {
   f.tick.applied = Index{15};
   f.look();
   SECTION("its files are not kept") {
-    f.step(Gone{"no room"});
+    f.step(EndedInKernel{"no room"});
     CHECK(f.look() == Names{"Fail"});
     CHECK(f.failure.cause == Fail::Cause::kServerNotStarted);
   }
   SECTION("there is no segment") {
     f.cannot_begin = "no room";
-    f.step(Gone{});
+    f.step(EndedInKernel{});
     CHECK(f.look() == Names{"BeginServer", "Fail"});
     CHECK(f.failure.cause == Fail::Cause::kNoSegment);
   }
   SECTION("the replica has reached its end") {
     f.tick.done = true;
     f.look();
-    f.step(Gone{});
+    f.step(EndedInKernel{});
     CHECK(f.look().empty());
   }
 }
@@ -120,9 +120,9 @@ TEST_CASE("change: a replica whose server cannot continue fails", "[change]") {
 TEST_CASE("change: an unrequested end has no effect", "[change]") {
   Fixture f;
   CHECK_FALSE(f.machine.expects_end());
-  CHECK_FALSE(f.machine.expects_gone());
+  CHECK_FALSE(f.machine.expects_kernel_end());
   f.step(EndedAtTurn{});
-  f.step(Gone{});
+  f.step(EndedInKernel{});
   f.step(FailedToStart{"no library"});
   f.step(Looked{true});
   f.step(PutOut{f.listen()});
@@ -161,46 +161,47 @@ TEST_CASE("change: a server's end is requested once per view, by a leader", "[RE
 
 TEST_CASE("change: an operator's request is answered", "[change]") {
   Fixture f;
-  CHECK(f.step(Asked{Asked::For::kRestart}) == Names{"Propose", "Answer"});
+  CHECK(f.step(OperatorRequest{OperatorRequest::For::kRestart}) == Names{"Propose", "Answer"});
   CHECK(f.answer.refusal == nullptr);
   CHECK(f.answer.text ==
         "the server of every replica ends at entry 7, and starts again on its files");
   CHECK(f.last.as_input);
   CHECK(f.last.body.step == RestartBody::kEnd);
-  CHECK(f.step(Asked{Asked::For::kUpgrade, "", "next", 5}) == Names{"Propose", "Answer"});
+  CHECK(f.step(OperatorRequest{OperatorRequest::For::kUpgrade, "", "next", 5}) ==
+        Names{"Propose", "Answer"});
   CHECK(f.answer.text == "the server of every replica ends at entry 7");
   CHECK(f.last.next == "next");
   CHECK(f.last.body.patience_s == 5);
   f.busy = "not the leader";
-  f.step(Asked{Asked::For::kHandOver, "", "next"});
+  f.step(OperatorRequest{OperatorRequest::For::kHandOver, "", "next"});
   CHECK(std::string(f.answer.refusal) == "busy");
   CHECK(f.answer.text == "not the leader");
 }
 
 TEST_CASE("change: an impossible request is refused, and not proposed", "[change]") {
   Options o = options();
-  Asked asked{Asked::For::kRestart};
+  OperatorRequest asked{OperatorRequest::For::kRestart};
   std::string refusal = "unsupported";
   bool busy = false;
   SECTION("restarts are not allowed") { o.restarts = false; }
   SECTION("an upgrade without a container") {
     o.container = false;
-    asked.wants = Asked::For::kUpgrade;
+    asked.kind = OperatorRequest::For::kUpgrade;
   }
   SECTION("a hand-over without a container") {
     o.container = false;
-    asked.wants = Asked::For::kHandOver;
+    asked.kind = OperatorRequest::For::kHandOver;
   }
   SECTION("a hand-over if the log ends with the nodes") {
     o.log_ends = true;
-    asked.wants = Asked::For::kHandOver;
+    asked.kind = OperatorRequest::For::kHandOver;
   }
   SECTION("a bad request") {
-    asked = {Asked::For::kUpgrade, "no words"};
+    asked = {OperatorRequest::For::kUpgrade, "no words"};
     refusal = "bad_argument";
   }
   SECTION("a request that is too long") {
-    asked = {Asked::For::kUpgrade, "", std::string(kDataBytesMax, 'x')};
+    asked = {OperatorRequest::For::kUpgrade, "", std::string(kDataBytesMax, 'x')};
     refusal = "bad_argument";
   }
   SECTION("while another one is in progress") {
@@ -219,9 +220,9 @@ TEST_CASE("change: nothing is requested while a checkpoint is being packed", "[c
   f.end_at(10);
   f.begin_at(15);
   f.look();
-  CHECK(f.step(Asked{}) == Names{"Answer"});
+  CHECK(f.step(OperatorRequest{}) == Names{"Answer"});
   f.step(Packed{Index{15}, ""});
-  CHECK(f.step(Asked{}) == Names{"Propose", "Answer"});
+  CHECK(f.step(OperatorRequest{}) == Names{"Propose", "Answer"});
 }
 
 TEST_CASE("change: the schedule requests a restart if CRIU refuses and clients sent something",
@@ -234,7 +235,7 @@ TEST_CASE("change: the schedule requests a restart if CRIU refuses and clients s
   CHECK(f.look().empty());
   CHECK(f.look(10 * kS - 1).empty());
   CHECK(f.look(1) == Names{"Propose"});
-  CHECK(f.said.find("a checkpoint is due, and CRIU refuses: the server of every") == 0);
+  CHECK(f.logged.find("a checkpoint is due, and CRIU refuses: the server of every") == 0);
   CHECK(f.proposed == std::vector{Purpose::kScheduled});
   CHECK(f.look(10 * kS).empty());  // no input since
   f.tick.inputs = 4;
@@ -254,7 +255,7 @@ TEST_CASE("change: the schedule counts from an operator's request", "[change]") 
   f.tick.inputs = 3;
   f.look();
   f.now_ns += 9 * kS;
-  f.step(Asked{Asked::For::kRestart});
+  f.step(OperatorRequest{OperatorRequest::For::kRestart});
   CHECK(f.look(9 * kS).empty());
   CHECK(f.look(kS) == Names{"Propose"});
 }

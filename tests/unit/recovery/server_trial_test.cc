@@ -14,7 +14,7 @@ TEST_CASE("change: an upgraded server that listens stays, and only then clients 
   Fixture f;
   f.on_trial();
   CHECK(f.look().empty());  // nothing of a server on trial is published
-  CHECK(f.machine.keeps_back(f.listen()));
+  CHECK(f.machine.holds_back(f.listen()));
   f.now_ns += 29 * kS;
   f.step(PutOut{f.listen()});  // just in time
   CHECK(f.look(ServerChange::kTrialNs - 1).empty());
@@ -27,12 +27,12 @@ TEST_CASE("change: an upgraded server that listens stays, and only then clients 
   CHECK(f.commit(RestartBody::kKeep, 20).empty());
   f.tick.view = View{512};
   CHECK(f.look().empty());  // not after it was committed either
-  CHECK(f.machine.keeps_back(f.listen()));
-  CHECK(f.let_in.empty());
+  CHECK(f.machine.holds_back(f.listen()));
+  CHECK(f.release_output.empty());
   CHECK(f.machine.awaits(Index{20}));
   CHECK(f.admit(20) == Names{"LetIn"});
-  CHECK(f.let_in == std::vector<std::uint64_t>{80});
-  CHECK_FALSE(f.machine.keeps_back(f.listen()));
+  CHECK(f.release_output == std::vector<std::uint64_t>{80});
+  CHECK_FALSE(f.machine.holds_back(f.listen()));
   CHECK(f.look() == Names{"Publish"});
 }
 
@@ -109,13 +109,13 @@ TEST_CASE("change: an upgraded server that does not serve is rolled back", "[UPG
     CHECK(f.look() == Names{"LookWhetherOver", "NoteServer"});
   }
   CHECK_FALSE(f.dead);
-  f.step(Gone{"its files are not needed"});
+  f.step(EndedInKernel{"its files are not needed"});
   CHECK(f.look() == Names{"BeginServer", "ReleaseLog"});
   CHECK(f.begun.server == kOld);
   CHECK(f.begun.on_files_before);
   CHECK(f.machine.upgrade().why() == why);
-  CHECK(f.said == "entry 25: the upgrade is rolled back: " + why);
-  CHECK(f.let_in.empty());
+  CHECK(f.logged == "entry 25: the upgrade is rolled back: " + why);
+  CHECK(f.release_output.empty());
   CHECK(f.look() == Names{"Publish"});
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("change: after a hand-over no server begins, and the node ends with it
   CHECK(f.begin_at(15) == Names{"HandOver"});
   CHECK(f.machine.handed_over());
   CHECK(f.machine.holds_log());
-  CHECK(f.step(Asked{}) == Names{"Answer"});
+  CHECK(f.step(OperatorRequest{}) == Names{"Answer"});
   f.tick.runs = false;
   CHECK(f.look() == Names{"Publish"});
   CHECK(f.end.empty());
@@ -213,7 +213,7 @@ TEST_CASE("change: the trial of a server that was rolled back does not affect th
   f.step(PutOut{other});
   f.commit(RestartBody::kKeep, 40);
   f.admit(40);
-  CHECK(f.let_in == std::vector<std::uint64_t>{81});
+  CHECK(f.release_output == std::vector<std::uint64_t>{81});
 }
 
 TEST_CASE("change: a node does not end before what it hands over is kept", "[HANDOVER-1]") {

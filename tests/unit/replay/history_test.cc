@@ -27,12 +27,12 @@ std::span<const std::byte> bytes(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-struct Bed {
+struct Fixture {
   std::string dir = [] {
     std::string name = std::filesystem::temp_directory_path() / "crane-history-XXXXXX";
     return std::string(mkdtemp(name.data()));
   }();
-  ~Bed() { std::filesystem::remove_all(dir); }
+  ~Fixture() { std::filesystem::remove_all(dir); }
   std::string path() const { return dir + "/replica-3.history"; }
 
   void record(std::uint64_t from, std::uint64_t to, bool whole = true) const {
@@ -67,11 +67,11 @@ struct Bed {
 }  // namespace
 
 TEST_CASE("history: recorded entries are read back", "[history]") {
-  const Bed bed;
+  const Fixture fixture;
   const std::uint64_t first = GENERATE(1u, 500u);
-  bed.record(first, first + 999);
+  fixture.record(first, first + 999);
   std::string why;
-  auto history = History::open(bed.path(), why);
+  auto history = History::open(fixture.path(), why);
   REQUIRE(history.ok());
   const History& h = history.value();
   CHECK(h.about() == R"({"about": 1})");
@@ -81,7 +81,7 @@ TEST_CASE("history: recorded entries are read back", "[history]") {
   REQUIRE(h.last() == first + 999);
   for (std::uint64_t i = h.first(); i <= h.last(); ++i) {
     const std::string payload(i % 7, static_cast<char>('a' + i % 26));
-    const consensus::EntryView wanted = Bed::entry(i, payload), got = h.entry(i);
+    const consensus::EntryView wanted = Fixture::entry(i, payload), got = h.entry(i);
     REQUIRE(got.at == wanted.at);
     REQUIRE(got.type == wanted.type);
     REQUIRE(got.stamp_ns == wanted.stamp_ns);
@@ -94,14 +94,14 @@ TEST_CASE("history: recorded entries are read back", "[history]") {
 
 TEST_CASE("history: truncated anywhere, it contains the whole entries and reports an early end",
           "[history]") {
-  const Bed bed;
-  bed.record(1, 12, false);
-  const std::string whole = bed.text();
+  const Fixture fixture;
+  fixture.record(1, 12, false);
+  const std::string whole = fixture.text();
   std::uint64_t most = 0;
   for (std::size_t size = 32; size <= whole.size(); ++size) {
-    bed.write(whole.substr(0, size));
+    fixture.write(whole.substr(0, size));
     std::string why;
-    auto history = History::open(bed.path(), why);
+    auto history = History::open(fixture.path(), why);
     REQUIRE(history.ok());
     CHECK(history.value().file().ends_early());
     REQUIRE(history.value().last() >= most);
@@ -111,17 +111,17 @@ TEST_CASE("history: truncated anywhere, it contains the whole entries and report
 }
 
 TEST_CASE("history: damage inside is reported with the entry before it", "[history]") {
-  const Bed bed;
-  bed.record(1, 12);
-  const std::string whole = bed.text();
+  const Fixture fixture;
+  fixture.record(1, 12);
+  const std::string whole = fixture.text();
   std::string why;
   const std::size_t last_record = whole.size() - 24 - 32 - 12 % 7;
   for (std::size_t at = 32; at < last_record; ++at) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
-    bed.write(damaged);
+    fixture.write(damaged);
     why.clear();
-    auto history = History::open(bed.path(), why);
+    auto history = History::open(fixture.path(), why);
     INFO("byte " << at);
     REQUIRE_FALSE(history.ok());
     CHECK(history.error().code == Code::kDamaged);
@@ -130,29 +130,29 @@ TEST_CASE("history: damage inside is reported with the entry before it", "[histo
   for (std::size_t at = 0; at < 24; ++at) {  // the header
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
-    bed.write(damaged);
-    CHECK_FALSE(History::open(bed.path(), why).ok());
+    fixture.write(damaged);
+    CHECK_FALSE(History::open(fixture.path(), why).ok());
   }
 }
 
 TEST_CASE("history: gaps, other files and missing files are refused", "[history]") {
-  const Bed bed;
+  const Fixture fixture;
   std::string why;
-  CHECK_FALSE(History::open(bed.path(), why).ok());
+  CHECK_FALSE(History::open(fixture.path(), why).ok());
   CHECK(why.find("No such file") != std::string::npos);
   {
-    auto recorder = HistoryRecorder::open(bed.dir, 3);
+    auto recorder = HistoryRecorder::open(fixture.dir, 3);
     REQUIRE(recorder.ok());
-    recorder.value()->committed(Bed::entry(4, "x"));
-    recorder.value()->committed(Bed::entry(6, "x"));
+    recorder.value()->committed(Fixture::entry(4, "x"));
+    recorder.value()->committed(Fixture::entry(6, "x"));
   }
   why.clear();
-  CHECK_FALSE(History::open(bed.path(), why).ok());
+  CHECK_FALSE(History::open(fixture.path(), why).ok());
   CHECK(why == "entry 4 is followed by entry 6");
-  REQUIRE(OutputRecorder::open(bed.dir, 3).ok());
-  std::filesystem::rename(bed.dir + "/replica-3.out", bed.path());
+  REQUIRE(OutputRecorder::open(fixture.dir, 3).ok());
+  std::filesystem::rename(fixture.dir + "/replica-3.out", fixture.path());
   why.clear();
-  CHECK_FALSE(History::open(bed.path(), why).ok());
+  CHECK_FALSE(History::open(fixture.path(), why).ok());
   CHECK(why == "not a recorded history");
 }
 
@@ -180,10 +180,10 @@ struct Run {
 };
 
 struct Recorded {
-  Bed bed;
+  Fixture fixture;
   explicit Recorded(bool whole = true) {
-    auto outputs = OutputRecorder::open(bed.dir, 3);
-    auto schedule = ScheduleRecorder::open(bed.dir, 3);
+    auto outputs = OutputRecorder::open(fixture.dir, 3);
+    auto schedule = ScheduleRecorder::open(fixture.dir, 3);
     REQUIRE(outputs.ok());
     REQUIRE(schedule.ok());
     Run::make(
@@ -211,8 +211,8 @@ struct Again {
   ReplayCheck check;
   explicit Again(bool whole = true)
       : recorded(whole),
-        outputs(Recording::open(recorded.bed.dir + "/replica-3.out").value()),
-        schedule(RecordedSchedule::open(recorded.bed.dir + "/replica-3.schedule").value()),
+        outputs(Recording::open(recorded.fixture.dir + "/replica-3.out").value()),
+        schedule(RecordedSchedule::open(recorded.fixture.dir + "/replica-3.schedule").value()),
         check(outputs, schedule) {}
 
   void run(Wrong wrong, bool to_the_end = true) {
@@ -291,17 +291,17 @@ TEST_CASE("replay check: after a checkpoint only later output is compared", "[hi
 }
 
 TEST_CASE("history: followed at every length, it returns whole entries and no more", "[history]") {
-  const Bed bed;
-  bed.record(1, 30);
-  const std::string all = bed.text();
+  const Fixture fixture;
+  fixture.record(1, 30);
+  const std::string all = fixture.text();
   std::string why;
   std::uint64_t before = 0;
   bool about = false;
   for (std::size_t size = 32; size <= all.size(); ++size) {
     std::string part = all.substr(0, size);
     if (size < all.size()) part[24] = 0;  // its writer continues
-    bed.write(part);
-    auto follower = HistoryFollower::open(bed.path(), why);
+    fixture.write(part);
+    auto follower = HistoryFollower::open(fixture.path(), why);
     REQUIRE(follower.ok());
     HistoryFollower& f = follower.value();
     while (f.next()) {
@@ -318,15 +318,15 @@ TEST_CASE("history: followed at every length, it returns whole entries and no mo
 }
 
 TEST_CASE("history: followed while it is written, it returns the same entries", "[history]") {
-  const Bed bed;
-  bed.record(1, 1, false);
+  const Fixture fixture;
+  fixture.record(1, 1, false);
   std::string why;
-  auto opened = HistoryFollower::open(bed.path(), why);
+  auto opened = HistoryFollower::open(fixture.path(), why);
   REQUIRE(opened.ok());
-  bed.record(1, 30);
-  auto whole = History::open(bed.path(), why);
+  fixture.record(1, 30);
+  auto whole = History::open(fixture.path(), why);
   REQUIRE(whole.ok());
-  auto again = HistoryFollower::open(bed.path(), why);
+  auto again = HistoryFollower::open(fixture.path(), why);
   REQUIRE(again.ok());
   for (std::uint64_t i = 1; i <= 30; ++i) {
     const auto there = again.value().next();
@@ -344,15 +344,15 @@ TEST_CASE("history: followed while it is written, it returns the same entries", 
 
 TEST_CASE("history: a follower reports damage and gaps, and returns nothing after them",
           "[history]") {
-  const Bed bed;
-  bed.record(1, 30);
-  const std::string all = bed.text();
+  const Fixture fixture;
+  fixture.record(1, 30);
+  const std::string all = fixture.text();
   std::string why;
   for (std::size_t at = 32; at < all.size(); ++at) {
     std::string part = all;
     part[at] = static_cast<char>(part[at] ^ 1);
-    bed.write(part);
-    auto follower = HistoryFollower::open(bed.path(), why);
+    fixture.write(part);
+    auto follower = HistoryFollower::open(fixture.path(), why);
     if (!follower.ok()) continue;  // in the description of the server
     while (follower.value().next()) {
     }
@@ -368,19 +368,19 @@ TEST_CASE("history: a follower reports damage and gaps, and returns nothing afte
     }
     std::string part = all;
     part.replace(last + 4, 4, "\xff\xff\xff\x7f");
-    bed.write(part);
-    auto follower = HistoryFollower::open(bed.path(), why);
+    fixture.write(part);
+    auto follower = HistoryFollower::open(fixture.path(), why);
     REQUIRE(follower.ok());
     while (follower.value().next()) {
     }
     CHECK(follower.value().damage() == "a record is damaged after entry 29");  // no more is due
   }
   {
-    auto recorder = HistoryRecorder::open(bed.dir, 3);
+    auto recorder = HistoryRecorder::open(fixture.dir, 3);
     REQUIRE(recorder.ok());
-    for (const std::uint64_t i : {1, 2, 4}) recorder.value()->committed(Bed::entry(i, "x"));
+    for (const std::uint64_t i : {1, 2, 4}) recorder.value()->committed(Fixture::entry(i, "x"));
   }
-  auto follower = HistoryFollower::open(bed.path(), why);
+  auto follower = HistoryFollower::open(fixture.path(), why);
   REQUIRE(follower.ok());
   while (follower.value().next()) {
   }

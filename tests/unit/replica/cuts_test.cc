@@ -30,7 +30,7 @@ struct Replica {
   std::string alarm;  // why it must not continue
   std::vector<Raise> raised;
   int compared = 0, taken = 0, verified = 0;
-  std::uint64_t begun_anew = 0;
+  std::uint64_t begun_again = 0;
 };
 
 struct World {
@@ -54,12 +54,12 @@ struct World {
       replicas.emplace_back();
       begin(i);
     }
-    step(0, Led{});
+    step(0, BecameLeader{});
   }
 
   // Begins a process of replica `i`.
-  void begin(std::uint8_t i, bool judges = true) {
-    replicas[i].check.emplace(Options{ReplicaId{i}, kReplicas, judges});
+  void begin(std::uint8_t i, bool evaluates = true) {
+    replicas[i].check.emplace(Options{ReplicaId{i}, kReplicas, evaluates});
   }
   void step(unsigned i, const Event& event) {
     Replica& r = replicas[i];
@@ -71,8 +71,8 @@ struct World {
       }
     }
   }
-  void heard(unsigned from, const proxy::Digest& digest) {
-    step(0, Heard{ReplicaId{static_cast<std::uint8_t>(from)}, digest, {true, kView}});
+  void on_report(unsigned from, const proxy::Digest& digest) {
+    step(0, PeerDigest{ReplicaId{static_cast<std::uint8_t>(from)}, digest, {true, kView}});
   }
 
   // The server of replica `i` writes to its only client.
@@ -92,10 +92,10 @@ struct World {
       step(i, Committed{{kView, Index{log.size()}}, log.back()});
     }
   }
-  void admit_at(unsigned i, std::size_t index, bool takes_digests = true) {
-    step(i, Admitted{{index, 0, index}, takes_digests, voters_of(members)});
+  void admit_at(unsigned i, std::size_t index, bool accepts_digests = true) {
+    step(i, Admitted{{index, 0, index}, accepts_digests, voters_of(members)});
   }
-  void admit(unsigned i, bool takes_digests = true) { admit_at(i, log.size(), takes_digests); }
+  void admit(unsigned i, bool accepts_digests = true) { admit_at(i, log.size(), accepts_digests); }
   void admit_all() {
     for (unsigned i = kReplicas; i-- > 0;) admit(i);
   }
@@ -126,11 +126,13 @@ struct World {
   }
   void carry_out(unsigned i, Replica&, const SendDigest& digest) {
     REQUIRE(digest.to == ReplicaId{0});
-    if (delivers) heard(i, digest.digest);
+    if (delivers) on_report(i, digest.digest);
   }
   void carry_out(unsigned, Replica& r, const Compared&) { ++r.compared; }
   void carry_out(unsigned, Replica& r, const Verified&) { ++r.verified; }
-  void carry_out(unsigned, Replica& r, const StartAgain& begin) { r.begun_anew = begin.here.index; }
+  void carry_out(unsigned, Replica& r, const StartAgain& begin) {
+    r.begun_again = begin.here.index;
+  }
   void carry_out(unsigned i, Replica& r, const Raise& raise) {
     r.raised.push_back(raise);
     step(i, Raised{raise.what, raise.at, raise.accused, "now"});
@@ -218,13 +220,13 @@ TEST_CASE_METHOD(World, "the leader counts only digests of its view and its cut"
     proxy::Digest digest{};
     digest.view = value(view);
     digest.point.index = cut;
-    heard(1, digest);
+    on_report(1, digest);
   };
   SECTION("of another view") { send(View{512}, 1); }
   SECTION("of another cut") { send(kView, 7); }
   SECTION("while it leads") {
     proxy::Digest digest{value(kView), {1, 0, 0}, 0};
-    step(0, Heard{ReplicaId{1}, digest, {false, kView}});
+    step(0, PeerDigest{ReplicaId{1}, digest, {false, kView}});
   }
   step();
   commit();
@@ -263,13 +265,13 @@ TEST_CASE_METHOD(World, "a lasting alarm is logged once, and keeps the first evi
   admit_all();
   const auto& raised = replicas[2].raised;
   REQUIRE(raised.size() == 2);
-  CHECK(raised[0].says);
+  CHECK(raised[0].must_log);
   CHECK(raised[0].keeps_evidence);
-  CHECK_FALSE(raised[1].says);
+  CHECK_FALSE(raised[1].must_log);
   CHECK_FALSE(raised[1].keeps_evidence);
   CHECK(replicas[2].check->alarms().count() == 2);
   REQUIRE(replicas[1].raised.size() == 2);
-  CHECK(replicas[1].raised[1].says);  // the accused one logs it each time
+  CHECK(replicas[1].raised[1].must_log);  // the accused one logs it each time
 }
 
 TEST_CASE_METHOD(World, "a replica that differs from the leader compares its evidence",
@@ -309,7 +311,7 @@ TEST_CASE_METHOD(World, "where none has a majority all are compared again from t
     commit();
     admit_all();
     for (const Replica& r : replicas) {
-      CHECK(r.begun_anew == 2);
+      CHECK(r.begun_again == 2);
       CHECK(r.check->alarms().restarted_from() == 2);
       CHECK(r.alarm.empty());
     }
@@ -447,7 +449,7 @@ TEST_CASE_METHOD(World, "a new leader begins with its own cut", "[live_check]") 
   step();
   commit();
   admit_all();
-  step(0, Led{});
+  step(0, BecameLeader{});
   look();
   REQUIRE(log.size() == 2);
   CHECK(log.back().cut);

@@ -24,8 +24,8 @@ struct Leader {
       flow.applied(Index{static_cast<std::uint64_t>(ms)}, ms * kMs);
     }
   }
-  void hear(ReplicaId who, std::uint64_t applied, std::uint64_t recovers = 0) {
-    flow.heard(who, {applied, recovers}, ms * kMs);
+  void receive(ReplicaId who, std::uint64_t applied, std::uint64_t recovers = 0) {
+    flow.on_report(who, {applied, recovers}, ms * kMs);
   }
   bool late() const { return flow.has_late_follower(ms * kMs); }
   bool holds(const std::vector<ReplicaId>& others = kBoth, std::size_t needed = 1) const {
@@ -80,7 +80,7 @@ TEST_CASE("a late follower that moves reports its place at intervals", "[flow]")
   report.committed(Index{9}, 200 * kMs);
   REQUIRE(report.due(Index{2}, 201 * kMs));
   REQUIRE_FALSE(report.due(Index{3}, 202 * kMs));  // a report was just sent
-  REQUIRE(report.due(Index{3}, 201 * kMs + kTellNs));
+  REQUIRE(report.due(Index{3}, 201 * kMs + kReportNs));
   REQUIRE(report.due(Index{5}, 215 * kMs));        // the waiting entries are new: the last report
   REQUIRE_FALSE(report.due(Index{5}, 216 * kMs));  // once
   REQUIRE_FALSE(report.due(Index{9}, 900 * kMs));  // it has run all entries
@@ -128,41 +128,41 @@ TEST_CASE("a server without old entries for a while has caught up", "[flow]") {
 TEST_CASE("W4: clients wait when no majority is near, until one is", "[flow]") {
   Leader leader;
   REQUIRE_FALSE(leader.late());
-  leader.hear(kOne, 700);
+  leader.receive(kOne, 700);
   REQUIRE(leader.late());
   REQUIRE_FALSE(leader.holds());  // the other one is near, according to the last report
-  leader.hear(kTwo, 900);
+  leader.receive(kTwo, 900);
   REQUIRE_FALSE(leader.holds());  // within the limit
-  leader.hear(kTwo, 600);
+  leader.receive(kTwo, 600);
   REQUIRE(leader.holds());
   // The faster one counts; its lag does not grow while the leader does not move.
   leader.ms += 50;
-  leader.hear(kOne, 760);
+  leader.receive(kOne, 760);
   REQUIRE_FALSE(leader.holds());
 }
 
 TEST_CASE("W4: of five, clients wait for the second fastest of the others", "[flow]") {
   const std::vector<ReplicaId> all{kOne, kTwo, kThree, kFour};
   Leader leader;
-  leader.hear(kOne, 100);
-  leader.hear(kTwo, 100);
+  leader.receive(kOne, 100);
+  leader.receive(kTwo, 100);
   REQUIRE_FALSE(leader.holds(all, 2));
-  leader.hear(kThree, 100);
+  leader.receive(kThree, 100);
   REQUIRE(leader.holds(all, 2));
-  leader.hear(kThree, 990);
+  leader.receive(kThree, 990);
   REQUIRE_FALSE(leader.holds(all, 2));
 }
 
 TEST_CASE("W4: a silent follower is not waited for, nor is one when the others are too few",
           "[flow]") {
   Leader leader;
-  leader.hear(kOne, 100);
-  leader.hear(kTwo, 100);
+  leader.receive(kOne, 100);
+  leader.receive(kTwo, 100);
   REQUIRE(leader.holds());
-  leader.run(kHeardNs / kMs + 1);
+  leader.run(kReportValidNs / kMs + 1);
   REQUIRE_FALSE(leader.late());
   REQUIRE_FALSE(leader.holds());
-  leader.hear(kOne, 100);
+  leader.receive(kOne, 100);
   REQUIRE(leader.holds({kOne}, 1));    // the other one is absent
   REQUIRE_FALSE(leader.holds({}, 1));  // both are absent: nothing is committed anyway
   REQUIRE_FALSE(leader.holds({kTwo}, 1));
@@ -172,16 +172,16 @@ TEST_CASE("a limit of 0: no client waits", "[flow]") {
   Leader leader;
   leader.flow = FlowControl{0};
   leader.run(1000);
-  leader.hear(kOne, 1);
-  leader.hear(kTwo, 1);
+  leader.receive(kOne, 1);
+  leader.receive(kTwo, 1);
   REQUIRE_FALSE(leader.late());
   REQUIRE_FALSE(leader.holds());
 }
 
 TEST_CASE("reports of another reign do not count", "[flow]") {
   Leader leader;
-  leader.hear(kOne, 1);
-  leader.hear(kTwo, 1);
+  leader.receive(kOne, 1);
+  leader.receive(kTwo, 1);
   leader.flow.lead();
   REQUIRE_FALSE(leader.late());
   REQUIRE_FALSE(leader.holds());
@@ -199,7 +199,7 @@ struct Return {
     for (std::int64_t i = 0; i < for_ms; ++i) {
       ++leader.ms;
       at += speed;
-      leader.hear(kOne, at, recovers);
+      leader.receive(kOne, at, recovers);
       if (!leader.holds()) leader.flow.applied(Index{++own}, leader.ms * kMs);
     }
     return own - before;
@@ -254,7 +254,7 @@ TEST_CASE("a recovering follower is helped for a minute, and again after the nex
   for (std::int64_t ms = 0; ms <= kHelpNs / kMs; ms += 10) {
     r.leader.ms += 10;
     r.leader.flow.applied(Index{r.own += 10}, r.leader.ms * kMs);
-    r.leader.hear(kOne, r.at += 1, 1);
+    r.leader.receive(kOne, r.at += 1, 1);
     if (ms > 1000 && ms < kHelpNs / kMs) REQUIRE(r.leader.holds());
   }
   REQUIRE(r.run(1000, 1) == 1000);
@@ -270,12 +270,12 @@ TEST_CASE("a recovering follower is helped for a minute, and again after the nex
 
 TEST_CASE("a recovering follower is no reason to wait longer for another one", "[flow]") {
   Leader leader;
-  leader.hear(kOne, 10, 1);
-  leader.hear(kTwo, 10);
+  leader.receive(kOne, 10, 1);
+  leader.receive(kTwo, 10);
   REQUIRE(leader.holds());  // without it the late one is needed
-  leader.run(kHeardNs / kMs + 1);
-  leader.hear(kTwo, 10);
+  leader.run(kReportValidNs / kMs + 1);
+  leader.receive(kTwo, 10);
   REQUIRE_FALSE(leader.holds());  // it is silent now: it has caught up
-  leader.hear(kOne, static_cast<std::uint64_t>(leader.ms) - 100, 1);
+  leader.receive(kOne, static_cast<std::uint64_t>(leader.ms) - 100, 1);
   REQUIRE_FALSE(leader.holds());  // it recovers, and is already near
 }

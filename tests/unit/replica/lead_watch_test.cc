@@ -27,8 +27,8 @@ ServerPlaceMessage answer(std::uint64_t applied, std::uint64_t clock = 100, bool
 
 // At kNow entries arrive that this replica's server does not run, or runs slowly.  Returns when
 // leadership is handed over, in ms; -1: not within two seconds.
-int hands_over_after(LeadWatch& watch, const ServerPlaceMessage& said, std::int64_t now_ns = kNow,
-                     bool crawls = false) {
+int hands_over_after(LeadWatch& watch, const ServerPlaceMessage& place_answer,
+                     std::int64_t now_ns = kNow, bool crawls = false) {
   for (int ms = 0; ms < 2000; ++ms) {
     const std::int64_t now = now_ns + ms * kMs;
     const auto run = static_cast<std::uint64_t>(crawls ? ms / 50 : 0);
@@ -38,7 +38,7 @@ int hands_over_after(LeadWatch& watch, const ServerPlaceMessage& said, std::int6
       watch.handed_over(now);
       return ms;
     }
-    if (actions.asks) watch.heard(ReplicaId{2}, said, now);
+    if (actions.asks) watch.on_report(ReplicaId{2}, place_answer, now);
   }
   return -1;
 }
@@ -74,7 +74,7 @@ TEST_CASE("lead: a server that is slightly later keeps leadership", "[LAG-1]") {
     const auto applied = static_cast<std::uint64_t>(ms);
     const auto actions = watch.step(seen(applied, 80), kOthers, now);
     CHECK_FALSE(actions.successor);
-    if (actions.asks) watch.heard(ReplicaId{2}, answer(applied + 80), now);
+    if (actions.asks) watch.on_report(ReplicaId{2}, answer(applied + 80), now);
   }
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("lead: a server that crawls loses leadership", "[LAG-1]") {
     const auto entry = static_cast<std::uint64_t>(ms);
     const auto actions = watch.step(seen(entry / 20, ms - ms / 20), kOthers, now);
     gone = actions.successor.has_value();
-    if (actions.asks) watch.heard(ReplicaId{1}, answer(entry), now);
+    if (actions.asks) watch.on_report(ReplicaId{1}, answer(entry), now);
     if (gone) CHECK(ms <= 300);
   }
   CHECK(gone);
@@ -139,8 +139,8 @@ TEST_CASE("lead: a replica without a server hands over to any that has one", "[L
     const auto actions = watch.step(own, kOthers, now);
     successor = actions.successor;
     if (!actions.asks) continue;
-    watch.heard(ReplicaId{1}, answer(0), now);  // nor has this one
-    watch.heard(ReplicaId{2}, answer(80), now);
+    watch.on_report(ReplicaId{1}, answer(0), now);  // nor has this one
+    watch.on_report(ReplicaId{2}, answer(80), now);
   }
   CHECK(successor == ReplicaId{2});
 }
@@ -152,7 +152,7 @@ TEST_CASE("lead: a server gets as long again as the follower needed", "[LAG-1]")
   for (int ms = 0; ms < 10000 && !gone; ++ms) {
     const std::int64_t now = kNow + ms * kMs;
     const auto actions = watch.step(seen(10, ms), kOthers, now);
-    if (actions.asks) watch.heard(ReplicaId{2}, answer(ms < took ? 10 : 11), now);
+    if (actions.asks) watch.on_report(ReplicaId{2}, answer(ms < took ? 10 : 11), now);
     if (actions.successor) gone = ms;
   }
   REQUIRE(gone);
@@ -167,7 +167,7 @@ TEST_CASE("lead: a server that waits for its disk keeps leadership for a second"
   for (int ms = 60; ms < 2000 && !gone; ++ms) {
     const std::int64_t now = kNow + ms * kMs;
     const auto actions = watch.step(seen(10, ms), kOthers, now);
-    if (actions.asks) watch.heard(ReplicaId{2}, answer(11), now);
+    if (actions.asks) watch.on_report(ReplicaId{2}, answer(11), now);
     const bool waits = !ends || ms < 400;
     if (actions.successor && !(waits && watch.waits_for_disk(now))) gone = ms;
   }
@@ -192,10 +192,10 @@ TEST_CASE("lead: only a voter that receives the log could take over", "[LAG-2]")
 TEST_CASE("lead: an absent follower does not get leadership", "[LAG-1]") {
   LeadWatch watch;
   (void)watch.step(seen(10, 60), kOthers, kNow);
-  watch.heard(ReplicaId{2}, answer(11), kNow);
+  watch.on_report(ReplicaId{2}, answer(11), kNow);
   const std::array left{ReplicaId{1}};
   CHECK_FALSE(watch.step(seen(10, 400), left, kNow + 340 * kMs).successor);
   CHECK_FALSE(watch.step(seen(10, 401), kOthers, kNow + 341 * kMs).successor);  // it has returned
-  watch.heard(ReplicaId{2}, answer(11), kNow + 341 * kMs);
+  watch.on_report(ReplicaId{2}, answer(11), kNow + 341 * kMs);
   CHECK(watch.step(seen(10, 802), kOthers, kNow + 742 * kMs).successor);
 }

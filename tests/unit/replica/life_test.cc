@@ -10,10 +10,11 @@ using crane::replica::Life;
 
 namespace {
 
-constexpr bool Life::*kStates[] = {&Life::member,        &Life::stopping,      &Life::acceptor_only,
-                                   &Life::begun,         &Life::ended,         &Life::given_away,
-                                   &Life::reached_start, &Life::leads,         &Life::keeps_leading,
-                                   &Life::started,       &Life::takes_clients, &Life::hands_over};
+constexpr bool Life::*kStates[] = {
+    &Life::member,        &Life::stopping,      &Life::acceptor_only,
+    &Life::begun,         &Life::ended,         &Life::server_handed_over,
+    &Life::reached_start, &Life::leads,         &Life::keeps_leading,
+    &Life::started,       &Life::takes_clients, &Life::hands_over};
 
 template <typename Each>
 void for_each_life(const Each& each) {
@@ -29,7 +30,7 @@ void for_each_life(const Each& each) {
 TEST_CASE("a server is started once, and only where one may run", "[life][LIFE-1]") {
   unsigned may = 0;
   for_each_life([&may](const Life& life) {
-    const bool out = life.begun || life.ended || life.acceptor_only || life.given_away;
+    const bool out = life.begun || life.ended || life.acceptor_only || life.server_handed_over;
     REQUIRE(life.may_start_server() == (life.reached_start && !out));
     may += life.may_start_server() ? 1 : 0;
   });
@@ -39,7 +40,7 @@ TEST_CASE("a server is started once, and only where one may run", "[life][LIFE-1
 TEST_CASE("a replica without a running server proposes and serves nothing", "[life]") {
   for_each_life([](const Life& life) {
     if (!life.stopping && !life.ended && !life.acceptor_only) return;
-    REQUIRE_FALSE(life.goes_on());
+    REQUIRE_FALSE(life.is_active());
     REQUIRE_FALSE(life.may_propose());
     REQUIRE_FALSE(life.serves());
   });
@@ -57,22 +58,22 @@ TEST_CASE("a replica without a running server proposes and serves nothing", "[li
 TEST_CASE("leadership is given away by a leader that has it, also by one without a server",
           "[life][VOTES-1]") {
   Life life;
-  CHECK_FALSE(life.may_give_lead_away());
+  CHECK_FALSE(life.can_hand_over_lead());
   life.leads = life.keeps_leading = true;
-  CHECK(life.may_give_lead_away());
+  CHECK(life.can_hand_over_lead());
   life.acceptor_only = true;
-  CHECK(life.may_give_lead_away());
+  CHECK(life.can_hand_over_lead());
   life.acceptor_only = false;
   life.ended = true;  // the others learn of the servers' end as followers
-  CHECK_FALSE(life.may_give_lead_away());
+  CHECK_FALSE(life.can_hand_over_lead());
   life.ended = false;
   for (auto state : {&Life::stopping, &Life::hands_over}) {
     Life other = life;
     other.*state = true;
-    CHECK_FALSE(other.may_give_lead_away());
+    CHECK_FALSE(other.can_hand_over_lead());
   }
   life.member = false;
-  CHECK_FALSE(life.may_give_lead_away());
+  CHECK_FALSE(life.can_hand_over_lead());
 }
 
 TEST_CASE("a follower reports how far its server is, if it has one", "[life]") {

@@ -84,15 +84,15 @@ TEST_CASE_METHOD(World, "clients wait for a majority that is late, and the time 
   std::int64_t now = 1'000 * kMs;
   for (std::uint64_t entry = 1; entry <= 1000; ++entry, now += kMs) {
     seen.applied = seen.proposed = Index{entry};
-    pacing.heard(ReplicaId{1}, {1, 0}, now);
-    pacing.heard(ReplicaId{2}, {1, 0}, now);
+    pacing.on_report(ReplicaId{1}, {1, 0}, now);
+    pacing.on_report(ReplicaId{2}, {1, 0}, now);
     step(now);
   }
   CHECK(seen.paused);
   CHECK(pacing.waits());
   CHECK(pacing.waited_ns() > 0);
   CHECK(pacing.held_ns(now) > 0);
-  pacing.heard(ReplicaId{1}, {1000, 0}, now);  // with it a majority is near
+  pacing.on_report(ReplicaId{1}, {1000, 0}, now);  // with it a majority is near
   CHECK_FALSE(step(now));
   CHECK_FALSE(pacing.waits());
 }

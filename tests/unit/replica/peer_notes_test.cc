@@ -81,26 +81,26 @@ TEST_CASE("peer notes: the notes of a process are forgotten with it", "[node]") 
   CHECK_FALSE(p.seen().was_there);
   p.members[1].connected = true;
   p.step();
-  CHECK_FALSE(p.seen().told);
-  p.notes.heard(ReplicaId{1}, note_of(p.own, 5), p.now_ns);
-  REQUIRE(p.seen().told);
+  CHECK_FALSE(p.seen().reported);
+  p.notes.on_report(ReplicaId{1}, note_of(p.own, 5), p.now_ns);
+  REQUIRE(p.seen().reported);
   CHECK(p.seen().applied == 5);
   p.members[1].connected = false;
   p.step(5'000 * kMs);
-  CHECK_FALSE(p.seen().told);
+  CHECK_FALSE(p.seen().reported);
   CHECK(p.seen().was_there);
   // Its first note may arrive before its connection is seen.
-  p.notes.heard(ReplicaId{1}, note_of(p.own, 6), p.now_ns);
+  p.notes.on_report(ReplicaId{1}, note_of(p.own, 6), p.now_ns);
   p.members[1].connected = true;
   p.step();
-  CHECK(p.seen().told);
+  CHECK(p.seen().reported);
 }
 
 TEST_CASE("peer notes: a peer whose note is old is asked, and is silent if it does not answer",
           "[node]") {
   Pair p;
   p.step();
-  p.notes.heard(ReplicaId{1}, note_of(p.own, 5), p.now_ns);
+  p.notes.on_report(ReplicaId{1}, note_of(p.own, 5), p.now_ns);
   CHECK(p.notes.ask(p.now_ns).empty());
   p.now_ns += PeerNotes::kOldNs;
   CHECK(p.notes.ask(p.now_ns).size() == 1);
@@ -108,7 +108,7 @@ TEST_CASE("peer notes: a peer whose note is old is asked, and is silent if it do
   CHECK_FALSE(p.seen().silent);
   p.now_ns += PeerNotes::kAnswerNs + 1;
   CHECK(p.seen().silent);
-  p.notes.heard(ReplicaId{1}, note_of(p.own, 5), p.now_ns);
+  p.notes.on_report(ReplicaId{1}, note_of(p.own, 5), p.now_ns);
   CHECK_FALSE(p.seen().silent);
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("peer notes: a question is answered, even if all was sent already", "[
   for (unsigned i = 0; i <= PeerNotes::kRepeats; ++i) p.step(PeerNotes::kRepeatNs);
   PeerNote question = note_of(p.own, 5);
   question.asks = 1;
-  p.notes.heard(ReplicaId{1}, question, p.now_ns);
+  p.notes.on_report(ReplicaId{1}, question, p.now_ns);
   CHECK(p.notes.due_ns() <= p.now_ns);
   CHECK(p.step() == 1);
   CHECK(p.step() == 0);
@@ -127,15 +127,15 @@ TEST_CASE("peer notes: a leader reports to which peers it sends the log", "[node
   Pair p;
   p.step();
   PeerNote note = note_of(p.own, 5);
-  p.notes.heard(ReplicaId{1}, note, p.now_ns);
+  p.notes.on_report(ReplicaId{1}, note, p.now_ns);
   // It does not lead: its note does not decide that.
-  CHECK(p.notes.gets_log(ReplicaId{1}, ReplicaId{0}));
+  CHECK(p.notes.receives_log(ReplicaId{1}, ReplicaId{0}));
   note.flags |= PeerNote::kLeads;
-  p.notes.heard(ReplicaId{1}, note, p.now_ns);
-  CHECK_FALSE(p.notes.gets_log(ReplicaId{1}, ReplicaId{70}));
-  note.gets_log[1] = 1U << 6;
-  p.notes.heard(ReplicaId{1}, note, p.now_ns);
-  CHECK(p.notes.gets_log(ReplicaId{1}, ReplicaId{70}));
+  p.notes.on_report(ReplicaId{1}, note, p.now_ns);
+  CHECK_FALSE(p.notes.receives_log(ReplicaId{1}, ReplicaId{70}));
+  note.receives_log[1] = 1U << 6;
+  p.notes.on_report(ReplicaId{1}, note, p.now_ns);
+  CHECK(p.notes.receives_log(ReplicaId{1}, ReplicaId{70}));
 }
 
 TEST_CASE("peer notes: every field of a replica's note is transferred", "[node]") {

@@ -60,7 +60,7 @@ class Shell {
       case 5:
         return feed(PeerCheckpoint{note()});
       case 6:
-        return feed(CheckpointWanted{});
+        return feed(CheckpointRequested{});
       case 7:
         return feed(CheckpointSuggested{});
       case 8:
@@ -115,7 +115,7 @@ class Shell {
   }
   CheckpointNote note() {
     CheckpointNote n;
-    n.came = 1 + below(4);
+    n.state = 1 + below(4);
     n.index = below(value(facts_.taken) + 1);
     n.end = below(facts_.log_end + 1);
     return n;
@@ -283,8 +283,8 @@ struct Returning {
     for (const std::int64_t until = facts.now_ns + ns; facts.now_ns < until;) {
       facts.now_ns += 10 * kMs;
       for (const Action& action : step(ServerBehind{0})) {
-        const auto* tell = std::get_if<Tell>(&action);
-        if (tell != nullptr) question = std::get<CommittedMessage>(tell->message);
+        const auto* sent_note = std::get_if<SendNote>(&action);
+        if (sent_note != nullptr) question = std::get<CommittedMessage>(sent_note->message);
         if (std::holds_alternative<ReportCaughtUp>(action)) return true;
       }
     }

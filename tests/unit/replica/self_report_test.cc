@@ -46,7 +46,7 @@ TEST_CASE_METHOD(World, "a server that has not listened yet starts, and is looke
   CHECK(report.not_serving() == "the server listens on no port");
   // Its listen() causes no event, so it is looked at again.
   (void)report.must_report(glance, now);
-  (void)report.tell({}, glance, Index{1}, {}, now);
+  (void)report.note_to_send({}, glance, Index{1}, {}, now);
   CHECK(report.due_ns() == now + ServingWatch::kLookEveryNs);
   look(true);
   CHECK(report.due_ns() == kNever);
@@ -87,7 +87,7 @@ TEST_CASE_METHOD(World, "a change is written once, and a little later", "[report
 TEST_CASE_METHOD(World, "the others are informed of a change at once, and of one that lasts",
                  "[report]") {
   CHECK(report.must_report(glance, now));
-  const auto note = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
+  const auto note = report.note_to_send(report.readiness(glance, {}), glance, Index{5}, group, now);
   CHECK(note.to == std::vector{ReplicaId{1}, ReplicaId{2}});
   CHECK(note.note.applied == 5);
   for (const ReplicaId to : note.to) report.sent(to, true, now);
@@ -95,7 +95,8 @@ TEST_CASE_METHOD(World, "the others are informed of a change at once, and of one
   CHECK(report.must_report(glance, now));
   for (int i = 0; i < 20; ++i, now += 100 * kMs) {  // the repeats end
     if (!report.must_report(glance, now)) continue;
-    const auto again = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
+    const auto again =
+        report.note_to_send(report.readiness(glance, {}), glance, Index{5}, group, now);
     for (const ReplicaId to : again.to) report.sent(to, true, now);
   }
   CHECK_FALSE(report.must_report(glance, now));
@@ -106,9 +107,9 @@ TEST_CASE_METHOD(World, "the others are informed of a change at once, and of one
 
 TEST_CASE_METHOD(World, "a leader reports to which peers it sends the log", "[report]") {
   glance.leads = true;
-  const auto note = report.tell(report.readiness(glance, {}), glance, Index{5}, group, now);
+  const auto note = report.note_to_send(report.readiness(glance, {}), glance, Index{5}, group, now);
   CHECK((note.note.flags & PeerNote::kLeads) != 0);
-  CHECK(note.note.gets_log[0] == 0b011);
+  CHECK(note.note.receives_log[0] == 0b011);
 }
 
 TEST_CASE_METHOD(
@@ -122,8 +123,8 @@ TEST_CASE_METHOD(
   known.own.runs = true;
   group.members[2].connected = false;
   std::map<std::uint8_t, PeerView> peers;
-  peers[1].told.emplace().takes_clients = true;
-  peers[1].gets_log = false;
+  peers[1].reported.emplace().takes_clients = true;
+  peers[1].receives_log = false;
   peers[2].was_there = true;
   const control::GroupView seen = seen_by(known, peers);
   REQUIRE(seen.replicas.size() == 3);
@@ -131,9 +132,9 @@ TEST_CASE_METHOD(
   CHECK(seen.replicas[0].seen == Contact::kReported);
   CHECK(seen.replicas[0].readiness.runs);
   CHECK(seen.replicas[1].readiness.takes_clients);
-  CHECK_FALSE(seen.replicas[1].gets_log);  // according to the leader
+  CHECK_FALSE(seen.replicas[1].receives_log);  // according to the leader
   CHECK(seen.replicas[2].seen == Contact::kGone);
   known.leads = true;  // then its own state counts
-  CHECK(seen_by(known, peers).replicas[1].gets_log);
+  CHECK(seen_by(known, peers).replicas[1].receives_log);
   CHECK_FALSE(seen_by({}, peers).knows_members);
 }

@@ -33,15 +33,15 @@ struct World {
   Round round;
   Writer writer;
 
-  World() { round.leads = round.goes_on = true; }
+  World() { round.leads = round.is_active = true; }
   std::string step(const Event& event, std::int64_t now_ns = kNow) {
     service.step(event, now_ns);
-    std::string said;
+    std::string logged;
     ActionList actions;
     while (service.take_actions(actions)) {
-      for (const Action& action : actions) said += std::visit(Names{}, action);
+      for (const Action& action : actions) logged += std::visit(Names{}, action);
     }
-    return said;
+    return logged;
   }
 };
 
@@ -104,7 +104,7 @@ TEST_CASE_METHOD(World, "a deposed replica collects no sockets of the reign that
 TEST_CASE_METHOD(World, "a replica that stops ends its clients, and accepts no others",
                  "[service]") {
   round.serves = round.started = round.stopping = true;
-  round.goes_on = false;
+  round.is_active = false;
   CHECK(step(round) == "end ");
   round.serves = false;
   CHECK(step(round).empty());

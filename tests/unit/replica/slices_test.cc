@@ -74,7 +74,7 @@ struct Fixture {
   std::vector<TickPoint> proposed;
   std::vector<EarlyPoint> begun;
   int refused = 0;
-  std::vector<std::string> warned, said;
+  std::vector<std::string> warned, informed;
 
  private:
   void send(const Event& event) {
@@ -93,7 +93,9 @@ struct Fixture {
     machine.step(NotProposed{proposal.point}, now);
   }
   void carry_out(const BeginAgain& begin) { begun.push_back(begin.early); }
-  void carry_out(const Say& say) { (say.warns ? warned : said).push_back(say.text); }
+  void carry_out(const LogMessage& message) {
+    (message.warns ? warned : informed).push_back(message.text);
+  }
 };
 
 }  // namespace
@@ -226,7 +228,7 @@ TEST_CASE("slices: a found point is proposed once", "[slices]") {
   REQUIRE(f.proposed.size() == 1);
   CHECK(f.proposed[0].offset == 1);
   CHECK(f.proposed[0].weight_ps == 1000);
-  CHECK(f.said.size() == 1);
+  CHECK(f.informed.size() == 1);
   SECTION("found again before it is admitted") {}
   SECTION("found again after that, with another weight") { f.admit(point_at(1, 500)); }
   f.run_until(4 * kFirstFind);
@@ -486,7 +488,7 @@ TEST_CASE("slices: an operator is warned of a lasting computation without a poin
   f.found({});
   f.run_until(f.now + 16 * kTook);
   REQUIRE(f.finds.size() == 3);
-  CHECK(f.said.size() == 1);  // once, however often it is searched
+  CHECK(f.informed.size() == 1);  // once, however often it is searched
   SECTION("not yet") {
     f.run_until(1000 * kMs - kTook - 1);
     f.found({});

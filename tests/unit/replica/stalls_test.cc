@@ -55,7 +55,7 @@ struct Fixture {
   Tick server;
   std::vector<AttachBody> arrived;
   std::optional<PreemptBody> ordered;  // the last order
-  int tells = 0, orders = 0;
+  int progress_reports = 0, orders = 0;
   bool let_go = false;
   std::vector<std::uint16_t> probes;
   std::vector<std::uint64_t> leader_clock_limit;
@@ -67,7 +67,7 @@ struct Fixture {
  private:
   void carry_out(const SetLeaderClockLimit& limit, std::int64_t) {
     server.leader_clock_limit = limit.clock;
-    ++tells;
+    ++progress_reports;
   }
   void carry_out(const RequestPreemption& order, std::int64_t) {
     REQUIRE((server.leader_clock_limit <= order.body.clock || server.held));  // DMT-W2
@@ -104,8 +104,8 @@ TEST_CASE("stalls: without the rule nothing waits, is probed or proposed", "[sta
   CHECK(f.server.leader_clock_limit == kNoClock);
   CHECK(f.probes.empty());
   CHECK(f.leader_clock_limit.empty());
-  CHECK(f.machine.standing().slot == 3);
-  CHECK(f.machine.standing().clock == 10);
+  CHECK(f.machine.stalled_thread().slot == 3);
+  CHECK(f.machine.stalled_thread().clock == 10);
 }
 
 TEST_CASE("stalls: a follower's server waits for what the leader's has passed", "[stalls]") {
@@ -194,7 +194,7 @@ TEST_CASE("stalls: N1, which threads a leader probes", "[stalls]") {
   SECTION("not inside an operation") {
     f.server.holder->in_operation = true;
     CHECK(after(0, 100 * kMs, kLeader) == 0);
-    CHECK(f.machine.standing().since_ns == 99 * kMs);
+    CHECK(f.machine.stalled_thread().since_ns == 99 * kMs);
   }
   SECTION("a follower probes the thread that the leader names, at that clock only") {
     CHECK(after(0, 100 * kMs, kFollower) == 0);
@@ -385,7 +385,7 @@ TEST_CASE("stalls: an order is passed on once, and is no divergence while it is 
   f.preempt(50, 3);
   for (int i = 0; i < 3; ++i) f.step(0, kFollower);
   CHECK(f.server.leader_clock_limit == 50);  // also without a PASSED
-  CHECK(f.tells == 1);
+  CHECK(f.progress_reports == 1);
   CHECK(f.orders == 1);
   f.server.clock = 51;  // it is not counted yet
   f.step(0, kFollower);

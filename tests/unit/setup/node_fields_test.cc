@@ -50,13 +50,13 @@ TEST_CASE("each field reaches the node", "[node_fields]") {
   const NodeFields fields = changed();
   nlohmann::json json;
   write_fields(fields, Fields::kAll, json);
-  NodeFields heard;
-  REQUIRE(read_fields(json, heard) == nullptr);
+  NodeFields read_back;
+  REQUIRE(read_fields(json, read_back) == nullptr);
 #define FIELD(type, name, key, initial, kept) \
   {                                           \
     CAPTURE(key);                             \
     CHECK(json.contains(key));                \
-    CHECK(same(heard.name, fields.name));     \
+    CHECK(same(read_back.name, fields.name)); \
   }
 #include "runtime/setup/node_fields.def"
 #undef FIELD
@@ -66,13 +66,13 @@ TEST_CASE("a recording keeps the fields that its replay needs, but no secret", "
   const NodeFields fields = changed();
   nlohmann::json json;
   write_fields(fields, Fields::kKept, json);
-  NodeFields heard;
-  REQUIRE(read_fields(json, heard) == nullptr);
+  NodeFields read_back;
+  REQUIRE(read_fields(json, read_back) == nullptr);
   const NodeFields initial;
-#define FIELD(type, name, key, initial_, kept)                    \
-  {                                                               \
-    CAPTURE(key);                                                 \
-    CHECK(same(heard.name, (kept) ? fields.name : initial.name)); \
+#define FIELD(type, name, key, initial_, kept)                        \
+  {                                                                   \
+    CAPTURE(key);                                                     \
+    CHECK(same(read_back.name, (kept) ? fields.name : initial.name)); \
   }
 #include "runtime/setup/node_fields.def"
 #undef FIELD
@@ -80,9 +80,9 @@ TEST_CASE("a recording keeps the fields that its replay needs, but no secret", "
 }
 
 TEST_CASE("an invalid value is reported with its field", "[node_fields]") {
-  NodeFields heard;
-  const auto wrong = [&heard](const char* text) {
-    const char* key = read_fields(nlohmann::json::parse(text), heard);
+  NodeFields read_back;
+  const auto wrong = [&read_back](const char* text) {
+    const char* key = read_fields(nlohmann::json::parse(text), read_back);
     return std::string(key == nullptr ? "" : key);
   };
   CHECK(wrong(R"({"mode": "sideways"})") == "mode");

@@ -31,7 +31,7 @@ struct Manager {
     close(fd);
     for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}) unsetenv(name);
   }
-  std::string heard() const {
+  std::string received() const {
     char text[256];
     const ssize_t n = recv(fd, text, sizeof text, 0);
     return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : "";
@@ -50,17 +50,17 @@ TEST_CASE("a service reports that it is ready, its status, and that it is alive"
   CHECK(getenv("NOTIFY_SOCKET") == nullptr);
   CHECK(getenv("WATCHDOG_USEC") == nullptr);
   service.ready("follows replica 0");
-  CHECK(manager.heard() == "READY=1");
-  CHECK(manager.heard() == "STATUS=follows replica 0");
+  CHECK(manager.received() == "READY=1");
+  CHECK(manager.received() == "STATUS=follows replica 0");
   service.ready("follows replica 0");
-  CHECK(manager.heard().empty());
+  CHECK(manager.received().empty());
   service.status("leads");
-  CHECK(manager.heard() == "STATUS=leads");
+  CHECK(manager.received() == "STATUS=leads");
   CHECK(service.watchdog_ns() == 15'000'000'000);
   service.alive();
-  CHECK(manager.heard() == "WATCHDOG=1");
+  CHECK(manager.received() == "WATCHDOG=1");
   service.stopping();
-  CHECK(manager.heard() == "STOPPING=1");
+  CHECK(manager.received() == "STOPPING=1");
 
   service.put_back();
   CHECK(ServiceManager().watchdog_ns() == service.watchdog_ns());

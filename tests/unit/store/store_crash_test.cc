@@ -52,17 +52,17 @@ using namespace crane::test;
 
 namespace {
 
-struct Said {
+struct Promises {
   std::atomic<std::uint64_t> stored{0};
   std::atomic<std::uint64_t> promised{0};
   std::atomic<bool> damaged{false};
 };
 
-Said* shared_said() {
+Promises* shared_promises() {
   void* const at =
-      ::mmap(nullptr, sizeof(Said), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      ::mmap(nullptr, sizeof(Promises), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(at != MAP_FAILED);
-  return new (at) Said;
+  return new (at) Promises;
 }
 
 BdbOptions small(const std::string& directory) {
@@ -75,11 +75,11 @@ BdbOptions small(const std::string& directory) {
 }
 
 // Stores batch after batch, endlessly.
-[[noreturn]] void store_on(const std::string& directory, Said& said, std::uint64_t seed) {
+[[noreturn]] void store_on(const std::string& directory, Promises& promises, std::uint64_t seed) {
   auto opened = BdbStore::open(small(directory));
   if (!opened) ::_exit(3);
   Store& s = *opened.value();
-  if (!s.state().damage.empty()) said.damaged = true;
+  if (!s.state().damage.empty()) promises.damaged = true;
   if (s.state().identity.incarnation == 0 && !s.reset(kOwner)) ::_exit(4);
   std::mt19937_64 random(seed);
   Log log;
@@ -88,7 +88,7 @@ BdbOptions small(const std::string& directory) {
   for (;;) {
     if (random() % 16 == 0) {
       if (!s.promise(view(++counter))) ::_exit(5);
-      said.promised = counter;
+      promises.promised = counter;
     }
     const Cursor from = log.end();
     for (std::uint64_t i = random() % 8; i != ~std::uint64_t{0}; --i) {
@@ -97,7 +97,7 @@ BdbOptions small(const std::string& directory) {
     }
     const auto last = s.append(from, log.between(from, log.end()), from);
     if (!last) ::_exit(6);
-    said.stored = value(last.value().last.index);
+    promises.stored = value(last.value().last.index);
     if (!s.tidy()) ::_exit(7);
   }
 }
@@ -109,32 +109,32 @@ TEST_CASE("store: a killed process loses nothing that it reported as stored",
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   TemporaryDisk disk;
-  Said* const said = shared_said();
+  Promises* const promises = shared_promises();
   for (int round = 0; round < 30; ++round) {
-    const std::uint64_t goal = said->stored + 1 + random() % 300;
+    const std::uint64_t goal = promises->stored + 1 + random() % 300;
     const std::uint64_t seed = random();
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
-    if (child == 0) store_on(disk.path(), *said, seed);
+    if (child == 0) store_on(disk.path(), *promises, seed);
     int status = 0;
-    while (said->stored < goal && ::waitpid(child, &status, WNOHANG) == 0) ::sched_yield();
+    while (promises->stored < goal && ::waitpid(child, &status, WNOHANG) == 0) ::sched_yield();
     ::kill(child, SIGKILL);
     ::waitpid(child, &status, 0);
     REQUIRE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
-    REQUIRE(!said->damaged);
+    REQUIRE(!promises->damaged);
     auto opened = BdbStore::open(small(disk.path()));
     REQUIRE(opened.ok());
     const State& state = opened.value()->state();
     INFO("round " << round << " " << state.damage);
     REQUIRE(state.damage == "");
-    REQUIRE(value(state.last.last.index) >= said->stored);
-    REQUIRE(view_counter(state.promise) >= said->promised);
+    REQUIRE(value(state.last.last.index) >= promises->stored);
+    REQUIRE(view_counter(state.promise) >= promises->promised);
     std::vector<std::byte> bytes;
     REQUIRE(opened.value()->read(Index{1}, ~std::size_t{0} / 2, bytes).ok());
   }
   std::printf("  store: 30 rounds, %llu entries reported and found\n",
-              static_cast<unsigned long long>(said->stored));
-  ::munmap(said, sizeof *said);
+              static_cast<unsigned long long>(promises->stored));
+  ::munmap(promises, sizeof *promises);
 }
 
 TEST_CASE("store: one sync makes a whole batch durable", "[STORE-T1]") {

@@ -395,10 +395,10 @@ TEST_CASE("supervisor: a server that goes to the background is distinguished fro
   for (const int k : {0, 1, 2}) group.step(ServerExit{k, 0, ExitReason::kBackground});
   CHECK(group.machine.status() == 125);
   CHECK(group.has_logged("run it in the foreground"));
-  Watched told;
-  told.serve().step(Stop{"told to stop"});
-  for (const int k : {0, 1, 2}) told.step(ServerExit{k, 0, ExitReason::kBackground});
-  CHECK(told.machine.status() == 0);
+  Watched watched;
+  watched.serve().step(Stop{"told to stop"});
+  for (const int k : {0, 1, 2}) watched.step(ServerExit{k, 0, ExitReason::kBackground});
+  CHECK(watched.machine.status() == 0);
 }
 
 TEST_CASE("supervisor: the other servers get 10 s, and a lost node is not waited for",

@@ -30,7 +30,8 @@ class Watched {
     for (; !events.empty(); events.pop_front()) {
       for (const Action& action : machine.step(events.front(), now_ms)) {
         done.push_back(action);
-        if (const auto* say = std::get_if<Say>(&action)) said += say->text + "\n";
+        if (const auto* print_message = std::get_if<PrintMessage>(&action))
+          said += print_message->text + "\n";
         if (const auto* a = std::get_if<StartNode>(&action)) {
           if (cannot_start.contains(a->replica)) {
             events.push_back(NotStarted{a->replica, setup::failure(lacks, "no process")});
