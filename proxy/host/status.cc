@@ -284,6 +284,7 @@ nlohmann::json group_json(const NodeStatus& s) {
   const control::Verdict verdict = verdict_of(s);
   return {{"readiness", control::to_json(s.readiness)},
           {"verdict", control::to_json(verdict)},
+          {"supervised", !s.unsupervised},
           {"may_lose", verdict.may_lose ? nlohmann::json(*verdict.may_lose) : nlohmann::json()}};
 }
 

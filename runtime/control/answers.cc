@@ -53,6 +53,8 @@ constexpr F kMemberFields[] = {
     {"streaming", Holds::kFlag, kSometimes, "the leader writes to its log"},
     {"silent", Holds::kFlag, kSometimes, "it was asked how it is, and does not answer"},
     {"was_there", Holds::kFlag, kSometimes, "since the node that tells this began"},
+    {"supervised", Holds::kFlag, kAlways,
+     "its crane-run lives, which starts a lost replica again, or it needs none"},
     {"readiness", Holds::kObject, kSometimes, "as it has told", kReadiness},
     {"last", Holds::kNumber, kSometimes, "log index up to which it holds the log"},
     {"applied", Holds::kNumber, kSometimes, "log index up to which its server took the log"},
