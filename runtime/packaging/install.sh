@@ -70,6 +70,7 @@ put_all() {
   put 755 "$source/runtime/packaging/fleet/crane-entry" lib/crane/crane-entry
   put 755 "$source/runtime/packaging/fleet/ocf/crane" lib/ocf/resource.d/crane/crane
   for name in $FLEET; do put 644 "$source/runtime/packaging/fleet/$name" "share/crane/$name"; done
+  chmod 755 "$root/share/crane/kubernetes/crane-pods"
   put 644 "$source/runtime/control/answers.schema.json" share/crane/answers.schema.json
   for name in $DOCUMENTS; do put 644 "$source/$name" "share/doc/crane/$name"; done
   for name in $DOCUMENTS; do
