@@ -37,6 +37,14 @@ put_unit() { # put_unit FILE PLACE
   sed -i "s|@BIN@|$PREFIX/bin|; s|@DOCUMENTS@|$PREFIX/share/doc/crane|" "$root/$2/$1"
 }
 
+put_backup() { # put_backup FOLDER
+  put 755 "$1/crane-backup" bin/crane-backup
+  put 644 "$1/crane-backup.1" share/man/man1/crane-backup.1
+  put 644 "$1/crane-backup.bash" share/bash-completion/completions/crane-backup
+  put 644 "$1/crane-backup.zsh" share/zsh/site-functions/_crane-backup
+  put 644 "$1/backup.conf" share/crane/backup.conf
+}
+
 # A document keeps the text of its links to files that are not installed.
 cut_links() { # cut_links DOCUMENT
   folder=$(dirname "$root/share/doc/crane/$1")
@@ -59,9 +67,7 @@ put_all() {
     put 644 "$built/pages/$name.bash" "share/bash-completion/completions/$name"
     put 644 "$built/pages/$name.zsh" "share/zsh/site-functions/_$name"
   done
-  put 755 "$source/runtime/packaging/backup/crane-backup" bin/crane-backup
-  put 644 "$source/runtime/packaging/backup/crane-backup.1" share/man/man1/crane-backup.1
-  put 644 "$source/runtime/packaging/backup/backup.conf" share/crane/backup.conf
+  put_backup "$source/runtime/packaging/backup"
   put 644 "$built/pages/group.toml.man" share/man/man5/group.toml.5
   put_unit crane.conf lib/tmpfiles.d
   for name in $MONITORING; do
@@ -80,13 +86,12 @@ put_all() {
 
 # Keeps folders that other packages use, and our folders if they contain other files.
 take_all() {
-  for name in $PROGRAMS; do rm -f "$root/bin/$name"; done
+  for name in $PROGRAMS crane-backup; do rm -f "$root/bin/$name"; done
   for name in $PARTS get_criu.sh crane-entry; do rm -f "$root/lib/crane/$name"; done
-  rm -f "$root/include/crane.h" "$root/lib/tmpfiles.d/crane.conf" "$root/bin/crane-backup" \
-    "$root/share/man/man1/crane-backup.1" "$root/share/man/man5/group.toml.5" \
-    "$root/share/crane/backup.conf"
+  rm -f "$root/include/crane.h" "$root/lib/tmpfiles.d/crane.conf" \
+    "$root/share/man/man5/group.toml.5" "$root/share/crane/backup.conf"
   for name in $UNITS; do rm -f "$root/lib/systemd/system/$name"; done
-  for name in $PROGRAMS; do
+  for name in $PROGRAMS crane-backup; do
     rm -f "$root/share/man/man1/$name.1" "$root/share/bash-completion/completions/$name" \
       "$root/share/zsh/site-functions/_$name"
   done

@@ -51,7 +51,8 @@ def check_links(scenario, documents):
 
 def check_pages(scenario, root):
     """Manual pages and completion, below `root`."""
-    pages = [(f"man1/{name}.1", ("OPTIONS", "EXIT STATUS")) for name in (*PROGRAMS, "crane-backup")]
+    all_ = (*PROGRAMS, "crane-backup")
+    pages = [(f"man1/{name}.1", ("OPTIONS", "EXIT STATUS")) for name in all_]
     for name, sections in (*pages, ("man5/group.toml.5", ("secret_file", "checkpoint_every_s"))):
         page = root / "share/man" / name
         done = subprocess.run(["man", "--warnings", "-l", str(page)], stdout=subprocess.PIPE,
@@ -61,8 +62,8 @@ def check_pages(scenario, root):
                        and all(word in done.stdout for word in sections),
                        f"man reads {name}, which has {sections}", done.stderr + done.stdout[-300:])
     bash = root / "share/bash-completion/completions"
-    zsh = [str(root / f"share/zsh/site-functions/_{name}") for name in PROGRAMS]
-    for command in (["shellcheck", "-s", "bash", *(str(bash / name) for name in PROGRAMS)],
+    zsh = [str(root / f"share/zsh/site-functions/_{name}") for name in all_]
+    for command in (["shellcheck", "-s", "bash", *(str(bash / name) for name in all_)],
                     ["zsh", "-n", *zsh]):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=60)
@@ -70,6 +71,7 @@ def check_pages(scenario, root):
     for line, offered in (("crane-ctl lea", "leader"), ("crane-ctl leader ", "transfer"),
                           ("crane-run --durability ", "memory disk"),
                           ("crane-run --profile mem", "memcached"),
+                          ("crane-backup --verify ", ""),
                           ("crane-run -- redis-server --dur", "")):
         words = line.split(" ")
         typed = line if words[-1] else line + "''"
