@@ -130,6 +130,15 @@ def below_a_prefix(scenario):
                    str(files_below(moved)))
 
 
+def without_debhelper(scenario):
+    done = subprocess.run([str(ROOT / "runtime/packaging/make_deb.sh"), "--check"], timeout=20,
+                          env={"PATH": "/nowhere"}, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    scenario.check(done.returncode == 3 and done.stdout.count("\n") == 1
+                   and "apt-get install debhelper" in done.stdout,
+                   "without debhelper, make deb names the package", done.stdout)
+
+
 def packages(scenario):
     h.need("lintian")
     place, unpacked = _packages.make(scenario), scenario.work / "unpacked"
@@ -149,6 +158,7 @@ def packages(scenario):
 def body(scenario):
     h.need("redis-server", "man", "shellcheck", "zsh")
     below_a_prefix(scenario)
+    without_debhelper(scenario)
     packages(scenario)
 
 

@@ -122,6 +122,18 @@ def nodes(scenario, machine):
                    "the journal has the node's levels", str(levels))
 
 
+def dumped(scenario, machine):
+    """The settings that the document shows for a group of crane-node."""
+    shown = re.search(r"^SOURCE=.*\nCHECK=.*\n", DOCUMENT.read_text(), re.M)[0]
+    (machine.root / "etc/crane/backup/shop.conf").write_text(shown)
+    done = machine.run("systemctl start crane-backup@shop.service", 120)
+    kept = machine.run("zcat /var/backups/crane/shop/shop-*.crane").stdout
+    scenario.check(done.returncode == 0 and "CREATE TABLE public.orders" in kept,
+                   "the document's settings make a backup of this group", done.stdout + kept[-300:]
+                   + machine.run("journalctl -o cat -u crane-backup@shop").stdout)
+    machine.must("rm -r /var/backups/crane /etc/crane/backup/shop.conf")
+
+
 def removed(scenario, machine):
     """systemd does not undo the group's decision."""
     whole(machine)
@@ -222,6 +234,7 @@ def body(scenario):
         if has_criu:
             checkpoints(scenario, machine)
         nodes(scenario, machine)
+        dumped(scenario, machine)
         removed(scenario, machine)
         stopped(scenario, machine)
         crane_run(scenario, machine, has_criu)

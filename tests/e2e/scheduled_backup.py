@@ -18,7 +18,7 @@ import _matrix as m
 import backup as b
 
 SCRIPT = h.ROOT / "runtime/packaging/backup/crane-backup"
-UNVERIFIED, UNSENT, BUSY, USAGE, NO_ROOM = 9, 10, 75, 100, 109
+UNVERIFIED, UNSENT, UNMADE, BUSY, USAGE, NO_ROOM = 9, 10, 11, 75, 100, 109
 FAR = 10 ** 9   # MiB: more than any disk has
 SMALL = "64k"   # less than any backup needs
 # Cuts the file that the real program has written.
@@ -166,6 +166,23 @@ def sends(scenario, backups):
                    "the command gets the file that is kept", f"{status}: {said}\n{list(sent)}")
 
 
+def dumps(scenario, backups):
+    """The server's own dump program in place of crane-ctl."""
+    own = {"SOURCE": "seq 5", "CHECK": "grep 5", "TEXTFILES": scenario.work / "none"}
+    backups.refused("a source that fails", UNMADE, ["SOURCE ended with"], SOURCE="false | seq 5")
+    backups.refused("a damaged dump", UNVERIFIED, ["CHECK ended with"], SOURCE="seq 4",
+                    CHECK="grep 5")
+    place = scenario.work / "dumps"
+    status, said = backups.run(DIRECTORY=place, **own)
+    made = list(place.glob("*Z.crane"))
+    scenario.check(status == 0 and "verified: yes" in said and len(made) == 1
+                   and made[0].read_text() == "1\n2\n3\n4\n5\n"
+                   and made[0].stat().st_mode & 0o777 == 0o600, "a dump is kept, its owner's alone",
+                   f"{status}: {said}")
+    status, said = backups.run(DIRECTORY=place, **{**own, "CHECK": ""})
+    scenario.check(status == 0 and "verified: no" in said, "without CHECK it is not verified", said)
+
+
 @contextlib.contextmanager
 def small_disk(scenario):
     place = scenario.work / "small"
@@ -217,6 +234,7 @@ def body(scenario):
             rotates(scenario, backups)
             damaged(scenario, backups)
             sends(scenario, backups)
+            dumps(scenario, backups)
             no_room(scenario, backups)
             refuses(scenario, backups)
             pushers.wait(b.ANSWERS)   # clients continue
