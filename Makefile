@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Crane. `make help` lists the targets; every target works from a clean checkout.
-# CMake configures (CMakeLists.txt; the variants are in CMakePresets.json), Ninja builds.
+# Crane. `make help` lists the targets; each works from a clean checkout, by CMake and Ninja.
 #   make                      release build of everything into out/release
-#   make VARIANT=asan check   variants: debug release asan ubsan tsan, each in its own tree
+#   make VARIANT=asan check   variants (CMakePresets.json): debug release asan ubsan tsan
 #   make OUT=/tmp/x           another build tree
 #   make crane-run            one program, or its file: make out/release/crane-run (V=1: commands)
 VARIANT ?= release
@@ -17,13 +16,14 @@ PARTS   := programs parts benches fuzzers strangers next-schedule libcrane.so li
            $(patsubst %,crane-%,node run ctl diff replay sim solo) \
            $(subst _,-,$(patsubst %_bench.cc,bench-%,$(notdir $(wildcard eval/*/*_bench.cc))))
 .PHONY: all build check test test-long accept accept-perturbed demo bench fuzz sim sim-soak lint \
-  format tidy install uninstall deb deps clean help FORCE $(PARTS) $(AREAS:%=test-%)
+  format tidy install uninstall deb image deps clean help FORCE $(PARTS) $(AREAS:%=test-%)
 .NOTPARALLEL:  # two Ninjas must not build in one tree
 CONFIGURED := $(OUT)/configured-$(VARIANT)
 FRESH = $(if $(filter-out $(CONFIGURED),$(wildcard $(OUT)/configured-*)),--fresh)
 KEEP_GOING = $(if $(findstring k,$(firstword -$(MAKEFLAGS))),-k 0)
 NINJA = $(Q)ninja -C $(OUT) -j$(JOBS) $(if $(V),-v) $(KEEP_GOING)
 BUILD = $(MAKE) --no-print-directory
+PACK = runtime/packaging/make_deb.sh
 RUN_TESTS = @python3 tests/run.py --out $(OUT) --variant $(VARIANT)
 all: build                                        ## everything (programs, tests, benches)
 build $(PARTS): $(CONFIGURED)
@@ -83,8 +83,8 @@ eval-%: $(CONFIGURED)
 	@$(PYTHON) eval/run.py $* --out $(OUT) $(ARGS)
 install uninstall: parts                          ## below PREFIX (/usr/local), or DESTDIR/PREFIX
 	$(Q)DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' runtime/packaging/install.sh $@ $(OUT)
-deb: parts                                        ## Debian packages, into OUT/deb
-	$(Q)runtime/packaging/make_deb.sh $(OUT)
+deb: ; $(Q)$(PACK) --check && $(BUILD) parts && $(PACK) $(OUT)  ## Debian packages, into OUT/deb
+image: deb ; $(Q)runtime/packaging/fleet/make_image.sh $(OUT)  ## a container image; IMAGE=name CRIU=1
 format:                                           ## rewrite our code with clang-format 14
 	$(Q)git ls-files '*.h' '*.cc' '*.c' | xargs clang-format-14 -i
 compile_commands.json: FORCE                      # for clangd and clang-tidy

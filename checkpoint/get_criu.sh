@@ -5,7 +5,9 @@
 # through the mirror that this system's apt uses, and unpacks the packages into DIRECTORY with their
 # own C library.  It does not change the system's apt, dpkg and libraries, nor a CRIU in DIRECTORY
 # that works.
-# Usage: get_criu.sh [DIRECTORY]; the default is where installed programs look (checkpoint/criu.h).
+# Usage: get_criu.sh [--untried] [DIRECTORY]; the default is where installed programs look
+# (checkpoint/criu.h).  --untried: for an image, which is made where CRIU need not work; the script
+# takes the first CRIU that runs, but not this system's.
 # Exit: 0 DIRECTORY/criu works; 1 no CRIU works, and the script prints the reason.
 # `get_criu.sh --mirrors /etc/apt` prints the mirrors that it would use.
 set -u
@@ -31,6 +33,11 @@ if [ "${1:-}" = --mirrors ]; then
   exit 0
 fi
 
+untried='' works=works
+if [ "${1:-}" = --untried ]; then
+  untried=1 works='runs, untried'
+  shift
+fi
 place=$(realpath -m "${1:-/var/lib/crane-criu}")
 suites="trixie forky sid"
 here=$(dirname "$(realpath "$0")")
@@ -75,7 +82,7 @@ signal.pause()' < /dev/null > /dev/null 2>&1 &
 works() {
   version=$("$1" --version 2>/dev/null | sed -n 's/^Version: //p')
   [ -n "$version" ] || { why="it does not run"; return 1; }
-  [ "$(id -u)" = 0 ] || return 0
+  [ "$(id -u)" = 0 ] && [ -z "$untried" ] || return 0
   why=$("$1" check 2>&1) || { why=$(grep -m1 Error <<< "$why"); return 1; }
   # The restored process needs its old number, which another process may have taken.  So try twice.
   round_trip "$1" || round_trip "$1"
@@ -176,16 +183,16 @@ fi
 started=$SECONDS
 build_shim || { say "no CRIU: $why"; exit 1; }
 tried=
-if system_criu; then
+if [ -z "$untried" ] && system_criu; then
   install_it
   say "CRIU $version of this system works"
   exit 0
 fi
-tried="this system's: $why"
+tried="this system's: ${why:-not tried}"
 for suite in $suites; do
   if criu_of "$suite"; then
     install_it
-    say "CRIU $version of Debian $suite works: $place ($(du -sh "$place" | cut -f1)," \
+    say "CRIU $version of Debian $suite $works: $place ($(du -sh "$place" | cut -f1)," \
       "$((SECONDS - started)) s)"
     exit 0
   fi

@@ -15,7 +15,7 @@ source=$(dirname "$(realpath "$0")")/../..
 ANSWERS=runtime/control/answers.md
 PROGRAMS="crane-run crane-ctl crane-node crane-diff crane-replay"
 PARTS="libcrane.so criu_shim.so"
-UNITS="crane@.service crane-run@.service"
+UNITS="crane@.service crane-run@.service crane-backup@.service crane-backup@.timer"
 MONITORING="crane-alerts.yml crane-dashboard.json haproxy.cfg prometheus.yml"
 # Files for engines that place replicas; users copy and change them.
 FLEET="Containerfile $(cd "$source/runtime/packaging/fleet" && find kubernetes -type f)"
@@ -38,6 +38,25 @@ put_unit() { # put_unit FILE PLACE
   sed -i "s|@BIN@|$PREFIX/bin|; s|@DOCUMENTS@|$PREFIX/share/doc/crane|" "$root/$2/$1"
 }
 
+put_backup() { # put_backup FOLDER
+  put 755 "$1/crane-backup" bin/crane-backup
+  put 644 "$1/crane-backup.1" share/man/man1/crane-backup.1
+  put 644 "$1/crane-backup.bash" share/bash-completion/completions/crane-backup
+  put 644 "$1/crane-backup.zsh" share/zsh/site-functions/_crane-backup
+  put 644 "$1/backup.conf" share/crane/backup.conf
+}
+
+# A document keeps the text of its links to files that are not installed.
+cut_links() { # cut_links DOCUMENT
+  folder=$(dirname "$root/share/doc/crane/$1")
+  grep -oE '\]\([^):#]+[)#]' "$root/share/doc/crane/$1" | sed 's/^](//; s/[)#]$//' | sort -u |
+    while read -r target; do
+      [ ! -e "$folder/$target" ] || continue
+      pattern=$(echo "$target" | sed 's/[.]/\\./g')
+      sed -i -E "s|\\[([^]]*)\\]\\($pattern(#[^)]*)?\\)|\\1|g" "$root/share/doc/crane/$1"
+    done
+}
+
 put_all() {
   for name in $PROGRAMS; do put 755 "$built/$name" "bin/$name"; done
   for name in $PARTS; do put 644 "$built/$name" "lib/crane/$name"; done
@@ -49,6 +68,8 @@ put_all() {
     put 644 "$built/pages/$name.bash" "share/bash-completion/completions/$name"
     put 644 "$built/pages/$name.zsh" "share/zsh/site-functions/_$name"
   done
+  put_backup "$source/runtime/packaging/backup"
+  put 644 "$built/pages/group.toml.man" share/man/man5/group.toml.5
   put_unit crane.conf lib/tmpfiles.d
   for name in $MONITORING; do
     put 644 "$source/runtime/packaging/monitoring/$name" "share/crane/monitoring/$name"
@@ -56,18 +77,23 @@ put_all() {
   put 755 "$source/runtime/packaging/fleet/crane-entry" lib/crane/crane-entry
   put 755 "$source/runtime/packaging/fleet/ocf/crane" lib/ocf/resource.d/crane/crane
   for name in $FLEET; do put 644 "$source/runtime/packaging/fleet/$name" "share/crane/$name"; done
+  chmod 755 "$root/share/crane/kubernetes/crane-pods"
   put 644 "$built/pages/answers.schema.json" share/crane/answers.schema.json
   put 644 "$built/pages/answers.md" "share/doc/crane/$ANSWERS"
   for name in $DOCUMENTS; do put 644 "$source/$name" "share/doc/crane/$name"; done
+  for name in $DOCUMENTS; do
+    case "$name" in *.md) cut_links "$name" ;; esac
+  done
 }
 
 # Keeps folders that other packages use, and our folders if they contain other files.
 take_all() {
-  for name in $PROGRAMS; do rm -f "$root/bin/$name"; done
+  for name in $PROGRAMS crane-backup; do rm -f "$root/bin/$name"; done
   for name in $PARTS get_criu.sh crane-entry; do rm -f "$root/lib/crane/$name"; done
-  rm -f "$root/include/crane.h" "$root/lib/tmpfiles.d/crane.conf"
+  rm -f "$root/include/crane.h" "$root/lib/tmpfiles.d/crane.conf" \
+    "$root/share/man/man5/group.toml.5" "$root/share/crane/backup.conf"
   for name in $UNITS; do rm -f "$root/lib/systemd/system/$name"; done
-  for name in $PROGRAMS; do
+  for name in $PROGRAMS crane-backup; do
     rm -f "$root/share/man/man1/$name.1" "$root/share/bash-completion/completions/$name" \
       "$root/share/zsh/site-functions/_$name"
   done

@@ -1,13 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Makes the Debian packages of a build tree, and their source package, in BUILT/deb.
-# Usage: make_deb.sh BUILT. Exit: 0 done; 3 debhelper is missing; otherwise dpkg-buildpackage's.
+# Usage: make_deb.sh BUILT, or make_deb.sh --check: are the tools there? Exit: 0 done; 3 a tool is
+# missing; otherwise dpkg-buildpackage's.
 set -eu
 
+for tool in dh:debhelper dpkg-buildpackage:dpkg-dev; do
+  command -v "${tool%:*}" > /dev/null || {
+    echo "make_deb: ${tool#*:} is missing; install it: apt-get install debhelper dpkg-dev" >&2
+    exit 3
+  }
+done
+[ "${1:-}" != --check ] || exit 0
 built=$(realpath "${1:?the build tree}")
 cd "$(dirname "$(realpath "$0")")/../.."
-dpkg-query -W debhelper > /dev/null 2>&1 ||
-  { echo "make_deb: debhelper is missing; install it: apt-get install debhelper" >&2; exit 3; }
 
 version=$(sed -nE '1s/.*\((.*)\).*/\1/p' runtime/packaging/debian/changelog)
 sources="$built/deb/crane-$version"

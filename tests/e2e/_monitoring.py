@@ -2,6 +2,7 @@
 """Tools that watch groups: HTTP requests to nodes, and Debian's Prometheus."""
 import contextlib
 import json
+import re
 import socket
 import subprocess
 import urllib.error
@@ -11,6 +12,11 @@ import urllib.request
 import _harness as h
 
 MONITORING = h.ROOT / "runtime/packaging/monitoring"
+ALERTS = MONITORING / "crane-alerts.yml"
+RULE_TESTS = h.ROOT / "tests/monitoring"
+# Where the metrics in the rules come from.
+METRICS = ("proxy/host/http/metrics.cc", "runtime/packaging/backup/crane-backup")
+OF_THE_MACHINE = {"CraneDiskFilling", "CraneNoCheckpoints"}
 
 
 def ask(port, path, address="127.0.0.1", method="GET"):
@@ -66,7 +72,7 @@ class Prometheus:
         (self.home / "prometheus.yml").write_text(json.dumps({
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
             "scrape_configs": [{"job_name": "crane", "static_configs": [{"targets": targets}]}],
-            "rule_files": [str(MONITORING / "crane-alerts.yml")]}))
+            "rule_files": [str(ALERTS)]}))
 
     def __enter__(self):
         with open(self.log, "wb") as log:
@@ -94,9 +100,9 @@ class Prometheus:
         return values[0] if len(values) == 1 else None
 
     def alerts(self, state="firing|pending"):
-        """Alerts about the group; other writes to this machine's disk are not its fault."""
+        """Alerts about the group; this machine's full disk or lack of a CRIU is not its fault."""
         found = self.query(f'ALERTS{{alertstate=~"{state}"}}')
-        return {dict(labels)["alertname"] for labels in found} - {"CraneDiskFilling"}
+        return {dict(labels)["alertname"] for labels in found} - OF_THE_MACHINE
 
     def __exit__(self, kind, error, trace):
         if kind is not None:
@@ -112,9 +118,25 @@ class Prometheus:
         return False
 
 
+def names_hold(scenario):
+    """The rules use only metrics that exist, and each alert occurs in a test."""
+    rules = "".join(re.findall(r"^ +expr: (.*?)^ +(?:for|labels):", ALERTS.read_text(),
+                               re.M | re.S))
+    used = set(re.findall(r"\b(?:crane|process)_[a-z_]+", rules))
+    there = "".join((h.ROOT / path).read_text() for path in METRICS)
+    unknown = sorted(name for name in used if not re.search(rf"\b{name}\b", there))
+    scenario.check(used and not unknown, "the alert rules use metrics that exist", str(unknown))
+    alerts = re.findall(r"- alert: (\w+)", ALERTS.read_text())
+    tests = "".join(path.read_text() for path in sorted(RULE_TESTS.glob("*_test.yml")))
+    untested = [name for name in alerts if name not in tests]
+    scenario.check(alerts and not untested, "each alert occurs in a test", str(untested))
+
+
 def rules_hold(scenario):
-    good, text = promtool("check", "rules", str(MONITORING / "crane-alerts.yml"))
+    good, text = promtool("check", "rules", str(ALERTS))
     scenario.check(good, "promtool check rules: the alert rules", text)
-    good, text = promtool("test", "rules",
-                          str(h.ROOT / "tests/monitoring/alerts_test.yml"))
-    scenario.check(good, "promtool test rules: alerts fire where they must, and only there", text)
+    for path in sorted(RULE_TESTS.glob("*_test.yml")):
+        good, text = promtool("test", "rules", str(path))
+        scenario.check(good, f"promtool test rules: alerts fire where they must, and only there: "
+                       f"{path.name}", text)
+    names_hold(scenario)

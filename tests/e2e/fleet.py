@@ -8,24 +8,15 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import textwrap
 
 import _harness as h
 from _hosts import Hosts
 from _image import image
+from _manifests import image_commands, manifests, pod_commands, run
 from _pods import ENTRY, FLEET, Pods
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-VERSIONS = ("1.29", "1.32")  # of Kubernetes
-KUSTOMIZED = ("base", "privileged", "rdma")
-
-
-def run(*words, seconds=120, **more):
-    """Returns (status, output)."""
-    done = subprocess.run([str(w) for w in words], stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.STDOUT, timeout=seconds, **more)
-    return done.returncode, done.stdout
 
 
 def part(name, body, *arguments):
@@ -38,59 +29,14 @@ def part(name, body, *arguments):
 
 def scripts(scenario):
     h.need("shellcheck")
-    for script in (FLEET / "crane-entry", FLEET / "ocf/crane"):
-        status, output = run("shellcheck", script)
-        scenario.check(status == 0, f"shellcheck finds nothing in {script.name}", output)
+    for script in (FLEET / "crane-entry", FLEET / "ocf/crane", FLEET / "make_image.sh",
+                   FLEET / "kubernetes/crane-pods",
+                   ROOT / "runtime/packaging/backup/crane-backup"):
+        status, said = run("shellcheck", script)
+        scenario.check(status == 0, f"shellcheck finds nothing in {script.name}", said)
 
 
 # --- Kubernetes ---------------------------------------------------------------------------------
-
-def validator(scenario):
-    """kubernetes-validate, which includes the schemas; from PyPI, in the build tree."""
-    place = scenario.out / "kubernetes-validate"
-    program = place / "bin/kubernetes-validate"
-    if not program.exists():
-        run("python3", "-m", "venv", place)
-        status, text = run(place / "bin/pip", "install", "-q", "kubernetes-validate", seconds=100)
-        if status != 0:
-            raise h.CannotRun(f"kubernetes-validate cannot be installed: {text.splitlines()[-1:]}")
-    return program
-
-
-def rendered(scenario, name):
-    status, output = run("kubectl", "kustomize", FLEET / "kubernetes" / name)
-    if not scenario.check(status == 0, f"kustomize accepts {name}", output):
-        return None
-    path = scenario.work / f"{name}.yaml"
-    path.write_text(output)
-    return path
-
-
-def manifests(scenario):
-    h.need("kubectl")
-    program = validator(scenario)
-    for name in KUSTOMIZED:
-        path = rendered(scenario, name)
-        if path is None:
-            continue
-        for version in VERSIONS:
-            status, output = run(program, "--strict", "-k", version, path)
-            scenario.check(status == 0, f"{name} matches Kubernetes' schema {version}", output)
-        check_numbers(scenario, name, path.read_text())
-    wrong = scenario.work / "wrong.yaml"
-    wrong.write_text((scenario.work / "base.yaml").read_text().replace("serviceName", "service"))
-    scenario.check(run(program, "--strict", wrong)[0] != 0, "a wrong key is refused")
-
-
-def check_numbers(scenario, name, text):
-    """Values that occur in two places are the same."""
-    if name == "rdma":
-        return
-    pods = re.search(r"CRANE_REPLICAS\s+value: \"(\d+)\"", text).group(1)
-    scenario.check(f"  replicas: {pods}\n" in text
-                   and text.count("name: shop-replica-") == int(pods),
-                   f"{name}: a Service for each of {pods} replicas")
-
 
 def in_manifest(name, key):
     """The text in a manifest below `key: |`."""
@@ -285,6 +231,8 @@ def agent_refuses(scenario, agent):
 def body(scenario):
     part("scripts", scripts, scenario)
     part("manifests", manifests, scenario)
+    pod_commands(scenario)
+    image_commands(scenario)
     part("group files", groups_files, scenario)
     part("leader's proxy", proxy, scenario)
     entry_refuses(scenario)

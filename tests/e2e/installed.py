@@ -40,24 +40,38 @@ def check_versions(scenario, programs):
                    "all programs report the same version", str(versions))
 
 
+def check_links(scenario, documents):
+    """Each link of a document leads to a document that is installed."""
+    dead = [f"{page.relative_to(documents)}: {to}" for page in sorted(documents.rglob("*.md"))
+            for to in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+            if ":" not in to and not (page.parent / to).exists()]
+    scenario.check((documents / "README.md").exists() and not dead,
+                   "installed documents link only installed ones", str(dead))
+
+
 def check_pages(scenario, root):
     """Manual pages and completion, below `root`."""
-    for name in PROGRAMS:
-        page = root / f"share/man/man1/{name}.1"
+    all_ = (*PROGRAMS, "crane-backup")
+    pages = [(f"man1/{name}.1", ("OPTIONS", "EXIT STATUS")) for name in all_]
+    for name, sections in (*pages, ("man5/group.toml.5", ("secret_file", "checkpoint_every_s"))):
+        page = root / "share/man" / name
         done = subprocess.run(["man", "--warnings", "-l", str(page)], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=60,
                               env={**os.environ, "MANROFFSEQ": "", "MANWIDTH": "80"})
-        scenario.check(done.returncode == 0 and not done.stderr and "OPTIONS" in done.stdout,
-                       f"man reads the page of {name}", done.stderr + done.stdout[-300:])
+        scenario.check(done.returncode == 0 and not done.stderr
+                       and all(word in done.stdout for word in sections),
+                       f"man reads {name}, which has {sections}", done.stderr + done.stdout[-300:])
     bash = root / "share/bash-completion/completions"
-    zsh = [str(root / f"share/zsh/site-functions/_{name}") for name in PROGRAMS]
-    for command in (["shellcheck", "-s", "bash", *(str(bash / name) for name in PROGRAMS)],
+    zsh = [str(root / f"share/zsh/site-functions/_{name}") for name in all_]
+    for command in (["shellcheck", "-s", "bash", *(str(bash / name) for name in all_)],
                     ["zsh", "-n", *zsh]):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=60)
         scenario.check(done.returncode == 0, f"{command[0]} finds nothing", done.stdout[-3000:])
     for line, offered in (("crane-ctl lea", "leader"), ("crane-ctl leader ", "transfer"),
                           ("crane-run --durability ", "memory disk"),
+                          ("crane-run --profile mem", "memcached"),
+                          ("crane-backup --verify ", ""),
                           ("crane-run -- redis-server --dur", "")):
         words = line.split(" ")
         typed = line if words[-1] else line + "''"
@@ -67,6 +81,17 @@ def check_pages(scenario, root):
                               stderr=subprocess.STDOUT, text=True, timeout=20)
         got = " ".join(w for w in done.stdout.split() if not w.startswith("--"))
         scenario.check(got == offered, f"completion of '{line}': {got}", done.stdout)
+
+
+def check_group_names(scenario, programs, name):
+    """The shell completes the name of a running group."""
+    page = programs.parent / "share/bash-completion/completions/crane-ctl"
+    script = (f"source {page}; COMP_WORDS=(crane-ctl status {name[:-1]}); COMP_CWORD=2; "
+              "_crane_ctl; echo \"${COMPREPLY[*]}\"")
+    done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
+                          text=True, timeout=20)
+    scenario.check(name in done.stdout.split(), "completion knows the group's name", done.stdout)
 
 
 def check_group(scenario, programs):
@@ -79,6 +104,7 @@ def check_group(scenario, programs):
             redis("SET", "key", "kept")
             status, text = h.ctl(scenario, "status", group.name, "--dir", str(group.home))
             scenario.check(status == 0 and group.name in text, "crane-ctl sees the group", text)
+            check_group_names(scenario, programs, group.name)
             group.signal_node(group.leader(), signal.SIGKILL)
             h.wait_until(group.are_whole, 60, "the replica that was killed is back")
             scenario.check(redis("GET", "key") == b"kept", "the group serves, and recovers")
@@ -95,12 +121,22 @@ def below_a_prefix(scenario):
     first.rename(moved)
     check_versions(scenario, moved / "bin")
     check_pages(scenario, moved)
+    check_links(scenario, moved / "share/doc/crane")
     check_group(scenario, moved / "bin")
-    for script in ("lib/ocf/resource.d/crane/crane", "lib/crane/crane-entry"):
+    for script in ("lib/ocf/resource.d/crane/crane", "lib/crane/crane-entry", "bin/crane-backup"):
         scenario.check(os.access(moved / script, os.X_OK), f"{script} is installed")
     install(scenario, moved, "uninstall")
     scenario.check(files_below(moved) == ["bin/of-another"], "uninstall leaves nothing of Crane",
                    str(files_below(moved)))
+
+
+def without_debhelper(scenario):
+    done = subprocess.run([str(ROOT / "runtime/packaging/make_deb.sh"), "--check"], timeout=20,
+                          env={"PATH": "/nowhere"}, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    scenario.check(done.returncode == 3 and done.stdout.count("\n") == 1
+                   and "apt-get install debhelper" in done.stdout,
+                   "without debhelper, make deb names the package", done.stdout)
 
 
 def packages(scenario):
@@ -122,6 +158,7 @@ def packages(scenario):
 def body(scenario):
     h.need("redis-server", "man", "shellcheck", "zsh")
     below_a_prefix(scenario)
+    without_debhelper(scenario)
     packages(scenario)
 
 

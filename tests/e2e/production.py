@@ -8,6 +8,7 @@ the group removes, a crane-run that is killed, and what a purge of the package l
 A root of Debian is made once, below out/: with --full the whole base system, otherwise the smallest
 one that systemd boots.
 """
+import json
 import pathlib
 import re
 import shutil
@@ -22,6 +23,7 @@ SECTION = "From nothing to a group that lasts"
 UNITS = [f"crane@shop:{number}" for number in range(3)]
 ROWS = "psql -Atc 'SELECT item FROM orders' postgresql://shop:choose-one@127.0.0.1/shop"
 SERVERS = "pgrep -f ^/usr/lib/postgresql/15/bin/postgres"
+GET_CRIU = "get_criu.sh"
 INSTALL_SECONDS = 400
 
 
@@ -68,6 +70,27 @@ def restarted(machine, unit, before):
                  f"systemd starts {unit} again")
 
 
+def get_criu(scenario, machine):
+    """Types the block that fetches a CRIU. False: none works on this kernel or in this container,
+    which is no fault of the document."""
+    number = next(i for i, (commands, _) in enumerate(blocks()) if GET_CRIU in commands)
+    done = machine.run("set -e\n" + blocks()[number][0], INSTALL_SECONDS)
+    if done.returncode != 0 and "no CRIU works on this machine" in done.stdout:
+        print(f"SKIPPED: e2e/production: checkpoints: {done.stdout.strip()[-500:]}", flush=True)
+        return False
+    return scenario.check(done.returncode == 0, "get_criu.sh installs a CRIU", done.stdout[-1000:])
+
+
+def checkpoints(scenario, machine):
+    """After the document's blocks, checkpoints work."""
+    whole(machine)
+    done = machine.run("crane-ctl checkpoint now shop && crane-ctl checkpoint verify shop", 120)
+    scenario.check(done.returncode == 0, "the group takes a checkpoint, and it is good",
+                   done.stdout + journal(machine))
+    listed = machine.run("crane-ctl checkpoint list -o json shop").stdout
+    scenario.check(json.loads(listed)["checkpoints"], "it is listed", listed)
+
+
 def nodes(scenario, machine):
     whole(machine)
     texts = [show(machine, unit, "StatusText") for unit in UNITS]
@@ -99,6 +122,18 @@ def nodes(scenario, machine):
                    "the journal has the node's levels", str(levels))
 
 
+def dumped(scenario, machine):
+    """The settings that the document shows for a group of crane-node."""
+    shown = re.search(r"^SOURCE=.*\nCHECK=.*\n", DOCUMENT.read_text(), re.M)[0]
+    (machine.root / "etc/crane/backup/shop.conf").write_text(shown)
+    done = machine.run("systemctl start crane-backup@shop.service", 120)
+    kept = machine.run("zcat /var/backups/crane/shop/shop-*.crane").stdout
+    scenario.check(done.returncode == 0 and "CREATE TABLE public.orders" in kept,
+                   "the document's settings make a backup of this group", done.stdout + kept[-300:]
+                   + machine.run("journalctl -o cat -u crane-backup@shop").stdout)
+    machine.must("rm -r /var/backups/crane /etc/crane/backup/shop.conf")
+
+
 def removed(scenario, machine):
     """systemd does not undo the group's decision."""
     whole(machine)
@@ -128,7 +163,23 @@ def stopped(scenario, machine):
                    f"{states} {left}")
 
 
-def crane_run(scenario, machine):
+def backed_up(scenario, machine):
+    """The unit of crane-backup makes a backup of the group web, and its timer waits for the next
+    day."""
+    unit = "crane-backup@web"
+    done = machine.run(f"systemctl start {unit}.service", 120)
+    said = machine.run(f"journalctl -o cat -u {unit}").stdout
+    made = machine.run("stat -c '%a %n' /var/backups/crane/web/web-*.crane").stdout
+    scenario.check(done.returncode == 0 and "verified: yes" in said and made.startswith("600 ")
+                   and len(made.splitlines()) == 1, "systemd makes a backup, which is verified",
+                   done.stdout + said + made)
+    machine.must(f"systemctl enable --now {unit}.timer")
+    waits = show(machine, f"{unit}.timer", "NextElapseUSecRealtime")
+    scenario.check(waits not in ("", "0"), "the timer makes the next one", waits)
+    machine.must(f"systemctl disable --now {unit}.timer; rm -r /var/backups/crane")
+
+
+def crane_run(scenario, machine, has_criu):
     """A group on this machine alone: its replicas survive when crane-run is killed."""
     unit = "crane-run@web"
     (machine.root / "etc/crane/web.conf").write_text(
@@ -139,6 +190,8 @@ def crane_run(scenario, machine):
     whole(machine, "web")
     scenario.check("3 of 3 replicas run" in show(machine, unit, "StatusText"),
                    "crane-run is up when its replicas are", show(machine, unit, "StatusText"))
+    if has_criu:
+        backed_up(scenario, machine)
     first, servers = show(machine, unit, "MainPID"), machine.must(SERVERS)
     machine.must(f"systemctl kill -s KILL --kill-whom=main {unit}")
     restarted(machine, unit, first)
@@ -172,12 +225,19 @@ def body(scenario):
     with _debian.Machine(scenario) as machine:
         shutil.copy(next(place.glob("crane_*.deb")), machine.root / "root")
         scenario.say("the machine has booted")
-        for number in range(len(blocks()) - 1):
-            type_block(scenario, machine, number)
+        has_criu = False
+        for number, (commands, _) in enumerate(blocks()[:-1]):
+            if GET_CRIU in commands:
+                has_criu = get_criu(scenario, machine)
+            else:
+                type_block(scenario, machine, number)
+        if has_criu:
+            checkpoints(scenario, machine)
         nodes(scenario, machine)
+        dumped(scenario, machine)
         removed(scenario, machine)
         stopped(scenario, machine)
-        crane_run(scenario, machine)
+        crane_run(scenario, machine, has_criu)
         scenario.say("units tried")
         purged(scenario, machine)
 

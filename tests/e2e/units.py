@@ -97,7 +97,8 @@ def well_formed(scenario):
     place = scenario.work / "installed"
     subprocess.run([str(ROOT / "runtime/packaging/install.sh"), "install", str(scenario.out)],
                    env={**os.environ, "PREFIX": str(place), "DESTDIR": ""}, check=True, timeout=60)
-    for template in ("crane@.service", "crane-run@.service"):
+    for template in ("crane@.service", "crane-run@.service", "crane-backup@.service",
+                     "crane-backup@.timer"):
         unit = place / template.replace("@", "@shop")
         unit.write_text((place / "lib/systemd/system" / template).read_text())
         done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], timeout=60,
