@@ -231,6 +231,8 @@ constexpr F kNode[] = {
     {"no_room", Holds::kText, kOrNull,
      "disk or shared memory that is full, so that its log cannot grow; null: it can"},
     {"not_serving", Holds::kText, kOrNull, "why its server serves no client; null: it does"},
+    {"supervised", Holds::kFlag, kAlways,
+     "a program starts lost replicas; false: no crane-run does, or it is stopped"},
     {"outputs_bytes", Holds::kNumber, kAlways, "that the server wrote to its clients"},
     {"outputs_digest", Holds::kText, kAlways, "of them, hexadecimal"},
     {"entries", Holds::kCounts, kAlways, "committed entries, by type"},
@@ -356,8 +358,10 @@ constexpr F kGroup[] = {
     {"no_quorum", Holds::kText, kSometimes, "why clients are not served, and what becomes of them"},
     {"no_room", Holds::kText, kSometimes,
      "disk or shared memory that is full, so that a replica's log cannot grow"},
-    {"supervised", Holds::kFlag, kSometimes, "false: no crane-run does"},
+    {"supervised", Holds::kFlag, kSometimes, "false: no crane-run does, or it is stopped"},
     {"unsupervised", Holds::kText, kSometimes, "what to do about that"},
+    {"ended", Holds::kText, kSometimes,
+     "of a group that does not run: the time and the exit status of its crane-run"},
 };
 constexpr F kMembers[] = {
     kVersionField,

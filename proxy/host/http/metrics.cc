@@ -93,6 +93,9 @@ void add_group(Families& f, const NodeStatus& s) {
   f.gauge("crane_group_well",
           "Whether crane-ctl status would report the group as well, as known to this replica.",
           verdict.health == control::Health::kWell);
+  f.gauge("crane_supervised",
+          "Whether a program starts lost replicas; 0: crane-run is gone or stopped.",
+          !s.unsupervised);
   if (verdict.may_lose) {
     f.gauge("crane_losses_tolerated",
             "Replicas that may be lost now so that another one still leads and serves at once.",
