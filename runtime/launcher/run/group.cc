@@ -18,6 +18,7 @@
 #include "checkpoint/orphans.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/child.h"
+#include "runtime/launcher/run/end_signals.h"
 #include "runtime/setup/service_manager.h"
 
 namespace crane::launcher {
@@ -30,9 +31,8 @@ constexpr int kLookTimeoutMs = 500;      // between two looks at a node that doe
 constexpr int kLeftTimeoutMs = 10'000;   // for processes that nodes left behind
 
 sigset_t signals_of_group() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, s);
+  sigset_t set = end_signals();
+  sigaddset(&set, SIGCHLD);
   return set;
 }
 
@@ -215,7 +215,11 @@ void Group::on_signals() {
   signalfd_siginfo info{};
   while (read(signals_, &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
-    step(supervise::Stop{info.ssi_signo == SIGINT ? "interrupted" : "stop requested"});
+    if (info.ssi_signo == SIGHUP) {
+      say(kHungUp, setup::Level::kWarning);
+      directories_.keep_logs();  // with this message
+    }
+    step(supervise::Stop{why_it_ends(static_cast<int>(info.ssi_signo))});
   }
   reap();
 }

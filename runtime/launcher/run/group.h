@@ -47,8 +47,9 @@ using setup::GroupDirectories;
 using setup::Profile;
 using setup::ProgramPaths;
 
-// Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD until the group's loop reads them.  A crane-run that
-// is stopped while it looks for its nodes therefore still ends them in order.
+// Blocks SIGCHLD and the signals that end a group (end_signals.h) until the group's loop reads
+// them. A crane-run that is told to stop while it looks for its nodes therefore still ends them in
+// order.
 void hold_signals();
 
 class Group {
