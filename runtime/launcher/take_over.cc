@@ -40,7 +40,8 @@ std::string versions() {
 
 // Words that do not change the group.
 bool is_about_this_run(const std::string& word) {
-  return word == "-v" || word == "--verbose" || word == "--force-new-group";
+  return word == "-v" || word == "--verbose" || word == "--force-new-group" ||
+         word == "--background";
 }
 
 std::vector<std::string> of_the_group(const std::vector<std::string>& words) {

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "checkpoint/orphans.h"
 #include "runtime/control/schema.h"
@@ -197,6 +198,7 @@ void Group::serve() {
       agent_socket_.answer([this](const Json& request) { return answer(request); });
     if (fds[0].revents != 0) on_signals();
     step(supervise::Tick{});
+    look_whether_up();
   }
   // The processes that keep sockets for other nodes are no longer needed.
   (void)setup::end_connections(options_.name);
@@ -209,6 +211,11 @@ void Group::serve() {
     if (left == 0) poll(nullptr, 0, 5);
   }
   checkpoint::remove_what_was_left();
+}
+
+void Group::look_whether_up() {
+  if (!when_up_ || !listens_ || !supervisor_.serving() || supervisor_.leader() < 0) return;
+  std::exchange(when_up_, nullptr)();
 }
 
 void Group::on_signals() {
