@@ -334,6 +334,9 @@ std::string returns_text(const Json& summary) {
                     supervise::when_text(static_cast<std::int64_t>(number(*found, "next_in_ms"))),
                     cell(*found, "attempts"), text_in(*found, "command"), text_in(*found, "why"));
   }
+  if (summary.contains("ended")) {
+    text += "ended: " + text_in(summary, "ended") + "; crane-ctl logs has its messages\n";
+  }
   return text + (summary.contains("unsupervised")
                      ? "unsupervised: " + summary["unsupervised"].get<std::string>() + "\n"
                      : std::string());
