@@ -200,7 +200,9 @@ std::string unsupported_of(const Json& row) {
     if (number(counts, key) == 0) continue;
     kinds.push_back(std::to_string(number(counts, key)) + " " + words);
   }
-  return kinds.empty() ? "" : "unsupported: " + joined(kinds) + "; runtime.log names them\n";
+  return kinds.empty()
+             ? ""
+             : "unsupported: " + joined(kinds) + "; runtime.log of each replica names them\n";
 }
 
 // The first few calls of one replica that bypassed libcrane.so.

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/launcher/ctl/starter.h"
 #include "runtime/launcher/options.h"
 #include "runtime/launcher/run/background.h"
 #include "runtime/launcher/run/end_signals.h"
@@ -227,6 +228,36 @@ TEST_CASE("the crane-run of a group is the process that holds its lock", "[launc
     CHECK(crane_run_of(home.path) == 0);
   }
   ::close(lock);
+}
+
+TEST_CASE("a stopped crane-run supervises no group", "[launcher]") {
+  const Scratch place;
+  const std::string home = place.path + "/shop";
+  fs::create_directory(home);
+  const auto supervision = [&] { return supervision_of(place.path, "shop"); };
+  CHECK(supervision() == Supervision::kPresent);  // no crane-run started it
+  place.write("shop/running.json", "{}");
+  place.write("shop/lock", "");
+  CHECK(supervision() == Supervision::kGone);
+  const int lock = ::open((home + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(::flock(lock, LOCK_EX | LOCK_NB) == 0);
+  const pid_t child = ::fork();  // has the lock, too
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  ::close(lock);
+  place.write("shop/state.json", "{\"pid\":" + std::to_string(child) + "}");
+  CHECK(supervision() == Supervision::kPresent);
+  int status = 0;
+  ::kill(child, SIGSTOP);
+  CHECK(::waitpid(child, &status, WUNTRACED) == child);
+  CHECK(supervision() == Supervision::kStopped);
+  ::kill(child, SIGCONT);
+  CHECK(::waitpid(child, &status, WCONTINUED) == child);
+  CHECK(supervision() == Supervision::kPresent);
+  ::kill(child, SIGKILL);
+  CHECK(::waitpid(child, &status, 0) == child);
+  CHECK(supervision() == Supervision::kGone);
 }
 
 }  // namespace crane::launcher
