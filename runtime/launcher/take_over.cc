@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +19,7 @@
 #include "runtime/control/schema.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/node_setup.h"
+#include "runtime/launcher/run_files.h"
 #include "runtime/setup/version.h"
 
 namespace crane::launcher {
@@ -166,11 +166,8 @@ Error refuse_to_give_up(const Options& options, int living) {
 
 int stop_supervised(const Options& options) {
   const std::string directory = directory_of(options.place());
-  std::ifstream in(directory + "/state.json");
-  const Json state = Json::parse(in, nullptr, false);
-  const std::uint64_t told = control::number_in(state, "pid");
-  const pid_t pid = told <= INT_MAX ? static_cast<pid_t>(told) : 0;
-  if (!setup::is_held(directory) || pid <= 0) {
+  const pid_t pid = crane_run_of(directory);
+  if (pid == 0) {
     say("no group " + options.name + " runs in " + fs::path(directory).parent_path().string());
     return 0;
   }
@@ -180,6 +177,7 @@ int stop_supervised(const Options& options) {
     say(p.text);
     return p.exit_status;
   }
+  (void)kill(pid, SIGCONT);  // a stopped process gets SIGTERM only when it continues
   const auto deadline = now_ms() + kStopMs;
   while (setup::is_held(directory) && now_ms() < deadline) poll(nullptr, 0, 20);
   const bool ended = !setup::is_held(directory);
