@@ -141,6 +141,7 @@ std::string text_of(const StartReport& report) {
 std::optional<StartReport> parse_report(const std::string& text) {
   if (text.empty()) return {};
   if (text[0] == kUp) return StartReport{true, 0, text.substr(1)};
+  if (text.size() < 3) return {};
   StartReport report;
   const char* const end = text.data() + text.size() - 1;
   const auto [at, error] = std::from_chars(text.data() + 1, end, report.status);
