@@ -27,6 +27,9 @@ struct ProcessStat {
   std::uint64_t resident_bytes = 0;
 };
 
+// Whether a signal (SIGSTOP, Ctrl-Z) stopped the process.  A debugger's stop does not count.
+inline bool is_stopped(const ProcessStat& stat) noexcept { return stat.state == 'T'; }
+
 // nullopt: there is no such process.
 inline std::optional<ProcessStat> read_process_stat(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");

@@ -29,6 +29,8 @@ class Service {
     virtual void status_changed() = 0;
     // Whether a crane-run starts the nodes of lost replicas.
     virtual bool has_supervisor() const = 0;
+    // Whether that crane-run is stopped (SIGSTOP): it starts them only when it continues.
+    virtual bool supervisor_stopped() const = 0;
 
    protected:
     ~Owner() = default;
@@ -56,6 +58,10 @@ class Service {
   std::string why_not_served() const;
   // Whether a program starts the nodes of lost replicas.
   bool supervised() const { return host_ != nullptr || owner_.has_supervisor(); }
+  // The same, and it can do so now: it is not stopped.
+  bool attended() const {
+    return supervised() && (host_ != nullptr || !owner_.supervisor_stopped());
+  }
 
  private:
   void step(const replica::service::Event& event);

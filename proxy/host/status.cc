@@ -284,7 +284,6 @@ nlohmann::json group_json(const NodeStatus& s) {
   const control::Verdict verdict = verdict_of(s);
   return {{"readiness", control::to_json(s.readiness)},
           {"verdict", control::to_json(verdict)},
-          {"supervised", !s.unsupervised},
           {"may_lose", verdict.may_lose ? nlohmann::json(*verdict.may_lose) : nlohmann::json()}};
 }
 
@@ -377,6 +376,7 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"no_quorum", s.no_quorum.empty() ? nlohmann::json() : nlohmann::json(s.no_quorum)},
       {"no_room", s.log.no_room.empty() ? nlohmann::json() : nlohmann::json(s.log.no_room)},
       {"not_serving", text_or_null(s.not_serving)},
+      {"supervised", !s.unsupervised},
       {"outputs_bytes", s.outputs_bytes},
       {"outputs_digest", fmt::format("{:016x}", s.outputs_digest)},
       {"entries", entries},

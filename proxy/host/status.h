@@ -98,7 +98,7 @@ struct NodeStatus {
   control::Readiness readiness;  // of this replica
   std::map<std::uint8_t, replica::PeerView> peers;
   bool receives_log = true;        // as last reported by the leader
-  bool unsupervised = false;       // no crane-run starts lost replicas
+  bool unsupervised = false;       // no crane-run starts lost replicas now
   bool keeps_connections = false;  // connections survive a change of the leader
   std::uint64_t adopted = 0, last_adopted = 0, last_reset = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;

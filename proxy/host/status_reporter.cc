@@ -191,7 +191,7 @@ NodeStatus StatusReporter::status() {
   s.not_serving = own_.not_serving();
   s.readiness = readiness(glance(), s.log.needs_checkpoint, now_ns);
   s.readiness.recovers = s.readiness.recovers || s.log.fetching;
-  s.unsupervised = !from_.service.supervised();
+  s.unsupervised = !from_.service.attended();
   describe_peers(s, now_ns);
   return s;
 }

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "dmt/base/accept_error.h"
 #include "dmt/base/assert.h"
+#include "dmt/base/process_stat.h"
 #include "runtime/control/schema.h"
 
 namespace crane::node {
@@ -24,6 +26,17 @@ Place place_of(const control::Message& message) {
 }  // namespace
 
 Supervisor::~Supervisor() { stop_watching(); }
+
+// The kernel keeps the pid of the crane-run that made the channel or connected to this node.
+bool Supervisor::stopped() const {
+  ucred run{};
+  socklen_t size = sizeof run;
+  if (!present() || ::getsockopt(channel_.fd(), SOL_SOCKET, SO_PEERCRED, &run, &size) != 0) {
+    return false;
+  }
+  const auto stat = run.pid > 0 ? read_process_stat(run.pid) : std::nullopt;
+  return stat && is_stopped(*stat);
+}
 
 void Supervisor::stop_watching() noexcept {
   if (!watched_) return;

@@ -58,6 +58,9 @@ class Supervisor {
   // Starts to read its messages.  `owner` must outlive it.
   void watch(event_base* base, Owner& owner);
   bool present() const noexcept { return channel_.fd() >= 0; }
+  // Whether crane-run is there but stopped (SIGSTOP, Ctrl-Z), so that it starts no lost replica.
+  // Reads /proc at each call.
+  bool stopped() const;
 
   enum class Offer : std::uint8_t { kAnother, kRefused, kTaken };
   // `request` came on connection `fd` at the control socket.  kAnother: the request is not an offer

@@ -181,6 +181,7 @@ class Node final : public EventLoop::Owner,
   void reign_began() override { live_check_->lead(); }
   void status_changed() override { status_->changed(now_ns_); }
   bool has_supervisor() const override { return supervisor_.present(); }
+  bool supervisor_stopped() const override { return supervisor_.stopped(); }
 
   // When each part must be called next, CLOCK_MONOTONIC; kNever: after the next event.
   struct Due {

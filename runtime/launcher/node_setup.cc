@@ -235,6 +235,7 @@ pid_t spawn_node(const std::string& program, const std::string& config, int chan
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   signal(SIGPIPE, SIG_DFL);
+  signal(SIGHUP, SIG_DFL);  // servers of all replicas begin alike, also under nohup
   const int nothing = open("/dev/null", O_RDWR);
   dup2(nothing, 0);
   if (!log.empty()) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <iterator>
+#include <string_view>
 
 #include "dmt/base/ipv4_prefix.h"
 #include "dmt/base/join.h"
@@ -35,6 +36,7 @@ constexpr const char* kFooter =
     "  crane-run --data /var/lib/redis --durability disk -- redis-server redis.conf\n"
     "  crane-run --hosts h1,h2,h3 -- redis-server --port 7000   one replica on each host\n"
     "  crane-run --hosts h1,h2,h3 --name redis-server --stop\n"
+    "  crane-run --detach -- apache2            returns when the group serves\n"
     "  crane-run --name apache2 --stop          also if its crane-run was killed\n"
     "  crane-run doctor                         checks whether this machine can run groups\n"
     "Exit status: the server's own; 100 and above are crane-run's (REFERENCE.md: Exit status).";
@@ -157,6 +159,11 @@ std::vector<Word> server_words(Options& o) {
       {"--stop", Word::Flag{&o.stop},
        "stop the group of this --name, on this machine or its --hosts, whether a crane-run "
        "supervises it or not"},
+      {"--background",
+       Word::Flag{&o.background},
+       "return when the group serves, and leave it running in the background; --detach without a "
+       "value is the same. crane-ctl logs, attach and stop are for such a group",
+       {.excludes = {"--stop"}}},
       {"--dry-run",
        Word::Flag{&o.dry_run},
        "make all checks and print what would be done; start and write nothing",
@@ -217,7 +224,8 @@ Outcome check_hosts(const CommandLine& line, Options& o, const std::string& host
                    "leave -n out");
   }
   o.replicas = count;
-  for (const char* option : {"--no-pin", "--perturb", "--trace", "--spares", "--analysis"}) {
+  for (const char* option :
+       {"--no-pin", "--perturb", "--trace", "--spares", "--analysis", "--background"}) {
     if (!line.typed(option)) continue;
     return failure(Status::kUsage, "command line", option, "it is for replicas of one machine",
                    "leave it out with --hosts");
@@ -337,6 +345,17 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
   return Done{};
 }
 
+// The words, with --background in place of a --detach without a value.  With a value, --detach is
+// about the server's threads.
+std::vector<const char*> with_background(int argc, const char* const* argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  for (std::size_t i = 1; i < words.size() && std::string_view(words[i]) != "--"; ++i) {
+    const bool ends = i + 1 == words.size() || words[i + 1][0] == '-';
+    if (ends && std::string_view(words[i]) == "--detach") words[i] = "--background";
+  }
+  return words;
+}
+
 // Reads crane-run's own words into the options that `line` names.  kRun: continue.
 Parsed read_words(CommandLine& line, int argc, const char* const* argv, Outcome& problem_out) {
   switch (line.parse(argc, argv)) {
@@ -366,7 +385,8 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Outcom
       kFooter,
       true};
   CommandLine line(program);
-  if (const Parsed read = read_words(line, argc, argv, problem_out); read != Parsed::kRun) {
+  const std::vector<const char*> words = with_background(argc, argv);
+  if (const Parsed read = read_words(line, argc, words.data(), problem_out); read != Parsed::kRun) {
     return read;
   }
   if (line.command() != nullptr) {
@@ -375,7 +395,7 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Outcom
     return problem_out.ok() ? Parsed::kRun : Parsed::kProblem;
   }
   options.program = line.rest();
-  options.words.assign(argv + 1, argv + argc);
+  options.words.assign(words.begin() + 1, words.end());
   options.remote.stop = options.stop && line.typed("--hosts");
   if (problem_out = choose_checkpoints(line, options); !problem_out) {
     return Parsed::kProblem;

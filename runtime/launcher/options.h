@@ -75,6 +75,7 @@ struct Options : setup::NodeOptions {
   std::vector<std::string> program;  // name and arguments, as typed
   std::vector<std::string> words;    // the command line after crane-run, as typed
   bool stop = false;                 // stop the group of this name instead of starting one
+  bool background = false;           // return when the group serves, and leave it running
   bool dry_run = false;              // print the plan only
   bool force_new_group = false;      // give up what an earlier group of this name left
 

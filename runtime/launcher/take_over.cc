@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +19,7 @@
 #include "runtime/control/schema.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/node_setup.h"
+#include "runtime/launcher/run_files.h"
 #include "runtime/setup/version.h"
 
 namespace crane::launcher {
@@ -40,7 +40,8 @@ std::string versions() {
 
 // Words that do not change the group.
 bool is_about_this_run(const std::string& word) {
-  return word == "-v" || word == "--verbose" || word == "--force-new-group";
+  return word == "-v" || word == "--verbose" || word == "--force-new-group" ||
+         word == "--background";
 }
 
 std::vector<std::string> of_the_group(const std::vector<std::string>& words) {
@@ -149,13 +150,9 @@ Error refuse_to_give_up(const Options& options, int living) {
 
 int stop_supervised(const Options& options) {
   const std::string directory = directory_of(options.place());
-  std::ifstream in(directory + "/state.json");
-  const Json state = Json::parse(in, nullptr, false);
-  const std::uint64_t recorded = control::number_in(state, "pid");
-  const pid_t pid = recorded <= INT_MAX ? static_cast<pid_t>(recorded) : 0;
-  if (!setup::is_held(directory) || pid <= 0) {
-    print_message("no group " + options.name + " runs in " +
-                  fs::path(directory).parent_path().string());
+  const pid_t pid = crane_run_of(directory);
+  if (pid == 0) {
+    print_message("no group " + options.name + " runs in " + fs::path(directory).parent_path().string());
     return 0;
   }
   if (kill(pid, SIGTERM) != 0) {
@@ -164,6 +161,7 @@ int stop_supervised(const Options& options) {
     print_message(p.text);
     return p.exit_status;
   }
+  (void)kill(pid, SIGCONT);  // a stopped process gets SIGTERM only when it continues
   const auto deadline = now_ms() + kStopMs;
   while (setup::is_held(directory) && now_ms() < deadline) poll(nullptr, 0, 20);
   const bool ended = !setup::is_held(directory);

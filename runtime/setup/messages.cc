@@ -23,6 +23,8 @@ constexpr int kFinishMs = 5'000;
 
 bool verbose = false, keeps_a_log = false, waits_for_reader = true;
 std::string kept;         // lines not yet written, if !waits_for_reader
+int copy = -1;            // a file that gets each line, too
+bool only_copy = false;   // lines do not go to stderr
 std::size_t dropped = 0;  // number of lines dropped because `kept` was full
 const char* program = "crane-run";
 
@@ -70,6 +72,11 @@ std::string head_of(Level level) {
 }
 
 void print_message(const std::string& text, Level level) {
+  if (copy >= 0) {
+    const std::string line = time_now() + program + ": " + text + "\n";
+    (void)!write(copy, line.data(), line.size());
+    if (only_copy) return;
+  }
   // Uses one write(), so that lines of several programs on one terminal do not mix.
   const std::string line = head_of(level) + program + ": " + text + "\n";
   if (waits_for_reader) {
@@ -82,6 +89,14 @@ void print_message(const std::string& text, Level level) {
     kept += line;
   }
   flush_messages();
+}
+
+void copy_messages_to(int file) { copy = file; }
+
+void print_only_to_copy() {
+  only_copy = true;
+  kept.clear();
+  dropped = 0;
 }
 
 void print_without_waiting() { waits_for_reader = false; }

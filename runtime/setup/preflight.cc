@@ -76,7 +76,7 @@ Outcome make_homes(const GroupPlace& place, const std::string& top) {
 // same for a replica's directory.
 bool of_a_group(const std::string& name) {
   return name == "group.json" || name == "base" || name == "store" || name == kFilesRecord ||
-         name.rfind("restored-", 0) == 0 || name.rfind("member-", 0) == 0;
+         name == kGroupLog || name.rfind("restored-", 0) == 0 || name.rfind("member-", 0) == 0;
 }
 
 bool is_replica(const std::string& name) {

@@ -37,6 +37,9 @@ inline constexpr char kEarlyPoints[] = "early_points";
 // (checkpoint/machine_files.h).
 inline constexpr char kFilesRecord[] = "files";
 
+// The messages of the group's crane-run, in the group's directory.
+inline constexpr char kGroupLog[] = "runtime.log";
+
 // libcrane.so's log in a replica's directory; a link into the shared memory while the replica runs.
 inline constexpr char kRuntimeLog[] = "runtime.log";
 

@@ -14,6 +14,7 @@
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/ctl/starter.h"
 #include "runtime/launcher/return_notice.h"
+#include "runtime/launcher/run_files.h"
 #include "runtime/launcher/take_over.h"
 #include "runtime/launcher/text_table.h"
 #include "runtime/setup/preflight.h"
@@ -31,12 +32,14 @@ Json row_of(const Json& summary, const std::string& home) {
   const Json& replicas = summary["replicas"];
   const auto here = std::count_if(replicas.begin(), replicas.end(),
                                   [](const Json& r) { return r.value("state", "") == "ok"; });
-  return {{"group", summary["group"]},
-          {"state", here == 0 && summary["health"] == "no leader" ? "stopped" : summary["health"]},
-          {"leader", summary["leader"]},
-          {"answering", here},
-          {"replicas", replicas.size()},
-          {"directory", home}};
+  Json row{{"group", summary["group"]},
+           {"state", here == 0 && summary["health"] == "no leader" ? "stopped" : summary["health"]},
+           {"leader", summary["leader"]},
+           {"answering", here},
+           {"replicas", replicas.size()},
+           {"directory", home}};
+  if (summary.contains("ended")) row["ended"] = summary["ended"];
+  return row;
 }
 
 // The pid of a replica's node, from crane-run's state file; 0: unknown.
@@ -114,15 +117,38 @@ std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& gro
   return answers;
 }
 
+namespace {
+
+// A hint for the operator; empty: lost replicas are started again.
+std::string unsupervised_text(const Request& request, const std::string& group) {
+  const std::string home = request.home_of(group);
+  switch (supervision_of(request.dir_of(group), group)) {
+    case Supervision::kPresent:
+      return "";
+    case Supervision::kStopped: {
+      const std::string pid = std::to_string(crane_run_of(home));
+      return "crane-run (process " + pid +
+             ") is stopped, and lost replicas stay away; kill -CONT " + pid +
+             " lets it continue, crane-ctl stop " + group + " ends the group";
+    }
+    case Supervision::kGone:
+      break;
+  }
+  const auto record = read_record(home);
+  return "no crane-run supervises this group, and lost replicas stay away; " +
+         (record ? command_text(record->words) + " takes it over, " : std::string()) +
+         "crane-run --stop --name " + group + " --dir " + request.dir_of(group) + " ends it";
+}
+
+}  // namespace
+
 Json summary_of(const Request& request, const std::string& group) {
-  const auto answers = ask_all(request, group);
-  if (!is_unsupervised(request.dir_of(group), group)) return summarise(group, answers);
-  const auto record = read_record(request.home_of(group));
-  return summarise(group, answers,
-                   "no crane-run supervises this group, and lost replicas stay away; " +
-                       (record ? command_text(record->words) + " takes it over, " : std::string()) +
-                       "crane-run --stop --name " + group + " --dir " + request.dir_of(group) +
-                       " ends it");
+  Json summary = summarise(group, ask_all(request, group), unsupervised_text(request, group));
+  const std::string home = request.home_of(group);
+  if (const auto note = read_exit_note(home); note && !setup::is_held(home)) {
+    summary["ended"] = description_of(*note);
+  }
+  return summary;
 }
 
 namespace {
@@ -191,7 +217,8 @@ int list_groups(const Request& request) {
   }
   constexpr Column kColumns[] = {{"GROUP", "group", false},  {"STATE", "state", false},
                                  {"LEADER", "leader", true}, {"ANSWER", "answering", true},
-                                 {"OF", "replicas", true},   {"DIRECTORY", "directory", false}};
+                                 {"OF", "replicas", true},   {"DIRECTORY", "directory", false},
+                                 {"ENDED", "ended", false}};
   print(request.output == "json" ? rows.dump(2) + "\n" : table(kColumns, rows));
   return 0;
 }

@@ -40,6 +40,7 @@ struct Request {
   std::string file;  // data, backup: the archive; "-": standard input or output
   bool watch = false;
   bool no_wait = false;   // leader transfer: do not wait for the new leader
+  bool follow = false;    // logs: also what is written later
   bool once = false;      // top: print one table
   int last = 0;           // events: maximal number; 0: all
   bool unpacked = false;  // data export: write a directory
@@ -132,6 +133,9 @@ Command backup_command(Request& r);       // ctl_backup.cc
 Command restore_command(Request& r);
 Command top_command(Request& r);  // ctl_watch.cc
 Command events_command(Request& r);
+Command logs_command(Request& r);  // ctl_life.cc
+Command attach_command(Request& r);
+Command stop_command(Request& r);
 Command upgrade_command(Request& r);         // ctl_upgrade.cc
 int checkpoint_now(const Request& request);  // ctl_checkpoint.cc
 int list_groups(const Request& request);

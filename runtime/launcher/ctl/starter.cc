@@ -3,8 +3,12 @@
 
 #include <unistd.h>
 
+#include <optional>
+
+#include "dmt/base/process_stat.h"
 #include "runtime/launcher/agent/agent_socket.h"
 #include "runtime/launcher/control_client.h"
+#include "runtime/launcher/run_files.h"
 #include "runtime/setup/preflight.h"
 
 namespace crane::launcher {
@@ -53,9 +57,13 @@ RequestResult ask_crane_run(const Request& request, const std::string& group, co
           reply == Reply::kSilent};
 }
 
-bool is_unsupervised(const std::string& dir, const std::string& group) {
+Supervision supervision_of(const std::string& dir, const std::string& group) {
   const std::string home = dir + "/" + group;
-  return access((home + "/running.json").c_str(), F_OK) == 0 && !setup::is_held(home);
+  if (access((home + "/running.json").c_str(), F_OK) != 0) return Supervision::kPresent;
+  if (!setup::is_held(home)) return Supervision::kGone;
+  const pid_t pid = crane_run_of(home);
+  const auto stat = pid > 0 ? read_process_stat(pid) : std::nullopt;
+  return stat && is_stopped(*stat) ? Supervision::kStopped : Supervision::kPresent;
 }
 
 std::string resume_hint(Starter starter, int replica) {

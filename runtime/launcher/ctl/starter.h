@@ -22,8 +22,10 @@ RequestResult ask_agent(const Request& request, const std::string& group, int re
 // Sends a request to the group's crane-run.
 RequestResult ask_crane_run(const Request& request, const std::string& group,
                             const nlohmann::json& what);
-// Whether crane-run started the group and no crane-run supervises it now.
-bool is_unsupervised(const std::string& dir, const std::string& group);
+// Whether a crane-run restarts lost replicas.  kPresent: also if no crane-run started the group.
+// kStopped: it is there, but a signal has stopped it (SIGSTOP, Ctrl-Z).
+enum class Supervision { kPresent, kGone, kStopped };
+Supervision supervision_of(const std::string& dir, const std::string& group);
 // A sentence that explains how to bring the replica back.
 std::string resume_hint(Starter starter, int replica);
 

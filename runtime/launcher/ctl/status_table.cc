@@ -200,7 +200,9 @@ std::string unsupported_of(const Json& row) {
     if (number(counts, key) == 0) continue;
     kinds.push_back(std::to_string(number(counts, key)) + " " + words);
   }
-  return kinds.empty() ? "" : "unsupported: " + joined(kinds) + "; runtime.log names them\n";
+  return kinds.empty()
+             ? ""
+             : "unsupported: " + joined(kinds) + "; runtime.log of each replica names them\n";
 }
 
 // The first few calls of one replica that bypassed libcrane.so.
@@ -326,6 +328,9 @@ std::string returns_text(const Json& summary) {
         cell(row, "replica"),
         supervise::when_text(static_cast<std::int64_t>(number(returns, "next_in_ms"))),
         cell(returns, "attempts"), text_in(returns, "command"), text_in(returns, "why"));
+  }
+  if (summary.contains("ended")) {
+    text += "ended: " + text_in(summary, "ended") + "; crane-ctl logs has its messages\n";
   }
   return text + (summary.contains("unsupervised")
                      ? "unsupervised: " + summary["unsupervised"].get<std::string>() + "\n"

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <string_view>
 
 #include "checkpoint/machine_files.h"
@@ -17,9 +18,11 @@
 #include "runtime/launcher/lasting.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
+#include "runtime/launcher/run/background.h"
 #include "runtime/launcher/run/dry_run.h"
 #include "runtime/launcher/run/group.h"
 #include "runtime/launcher/run/hosts.h"
+#include "runtime/launcher/run_files.h"
 #include "runtime/launcher/take_over.h"
 #include "runtime/setup/analysis.h"
 #include "runtime/setup/branch_counter.h"
@@ -128,8 +131,22 @@ Outcome hold_machine_files(const Options& options, const std::string& directory)
   return Done{};
 }
 
-int run_new(const Options& options, const Found& found) {
+// Calls `run` and returns its result, crane-run's exit status.  `background`: nullptr if crane-run
+// stays in the foreground.
+int conduct(Group& group, const RunFiles& files, Background* background,
+            const std::function<int()>& run) {
+  if (background != nullptr) {
+    group.when_up([&] { background->up(introduction_of(files.home()), files.log()); });
+  }
+  const int status = run();
+  files.ended(status);
+  finish_messages();
+  return status;
+}
+
+int run_new(const Options& options, const Found& found, Background* background) {
   GroupDirectories directories;
+  RunFiles files;
   if (auto p = check_machine(options.container, options.publish); !p) return fail(p.error());
   if (auto p = check_http_ports(options.http, options.places()); !p) {
     print_message(p.error().text, crane::setup::Level::kWarning);
@@ -142,6 +159,7 @@ int run_new(const Options& options, const Found& found) {
     directories.remove();
     if (!wait_for_room(made)) return 0;
   }
+  files.open(directories.dir());
   if (auto p = hold_machine_files(options, directories.dir()); !p) return fail(p.error());
   if (!options.analysis.empty()) {
     if (auto p = make_analysis_directory(options.analysis_dir); !p) return fail(p.error());
@@ -153,20 +171,19 @@ int run_new(const Options& options, const Found& found) {
   record.log_id = lasting.log_id();
   record.secret = lasting.secret();
   Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
-  const int status = group.run();
-  finish_messages();
-  return status;
+  return conduct(group, files, background, [&group] { return group.run(); });
 }
 
-int go_on(const Options& options, const Found& found, const GroupRecord& record, bool ends) {
+int go_on(const Options& options, const Found& found, const GroupRecord& record, bool ends,
+          Background* background) {
   GroupDirectories directories;
+  RunFiles files;
   if (auto p = directories.take_over(options.place()); !p) return fail(p.error());
+  files.open(directories.dir());
   lower_priority();
   const Lasting lasting(options, directories);
   Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
-  const int status = group.take_over(ends);
-  finish_messages();
-  return status;
+  return conduct(group, files, background, [&group, ends] { return group.take_over(ends); });
 }
 
 // Stops the group of this name: through its crane-run, or by taking it over if it has none.
@@ -193,7 +210,29 @@ int stop_group(Options options) {
   first.name = options.name;
   Found found;
   if (auto p = find_all(first, found); !p) return fail(p.error());
-  return go_on(first, found, *remains.record, true);
+  return go_on(first, found, *remains.record, true, nullptr);
+}
+
+// Starts, continues or takes over the group and supervises it; or prints the plan (--dry-run).
+int run_group(const Options& options, Background* background) {
+  hold_signals();
+  Found found;
+  const Remains remains = look_for_remains(options.place());
+  if (remains.record && options.force_new_group && remains.living > 0) {
+    return fail(refuse_to_give_up(options, remains.living));
+  }
+  // A group whose data last continues from its disk if none of its nodes lives.
+  const bool from_disk = options.lasts() && remains.living == 0;
+  const bool fresh = !remains.record || options.force_new_group || from_disk;
+  if (!fresh) restore_environment(remains.record->environment, remains.record->directory);
+  if (auto p = find_all(options, found); !p) return fail(p.error());
+  if (options.dry_run && fresh) return show_plan(options, found, remains, fresh);
+  if (fresh) return run_new(options, found, background);
+  if (auto p = compare(*remains.record, options, remains.living); !p) {
+    return fail(p.error());
+  }
+  if (options.dry_run) return show_plan(options, found, remains, fresh);
+  return go_on(options, found, *remains.record, false, background);
 }
 
 int run_doctor(const DoctorOptions& o) {
@@ -224,23 +263,9 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (options.stop) return stop_group(options);
+  if (!options.background || options.dry_run) return run_group(options, nullptr);
 
-  hold_signals();
-  Found found;
-  const Remains remains = look_for_remains(options.place());
-  if (remains.record && options.force_new_group && remains.living > 0) {
-    return fail(refuse_to_give_up(options, remains.living));
-  }
-  // A group whose data last continues from its disk if none of its nodes lives.
-  const bool from_disk = options.lasts() && remains.living == 0;
-  const bool fresh = !remains.record || options.force_new_group || from_disk;
-  if (!fresh) restore_environment(remains.record->environment, remains.record->directory);
-  if (auto p = find_all(options, found); !p) return fail(p.error());
-  if (options.dry_run && fresh) return show_plan(options, found, remains, fresh);
-  if (fresh) return run_new(options, found);
-  if (auto p = compare(*remains.record, options, remains.living); !p) {
-    return fail(p.error());
-  }
-  if (options.dry_run) return show_plan(options, found, remains, fresh);
-  return go_on(options, found, *remains.record, false);
+  Background background;
+  if (const auto status = background.leave()) return *status;
+  return background.ended(run_group(options, &background));
 }

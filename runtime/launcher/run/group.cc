@@ -14,10 +14,12 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "checkpoint/orphans.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/child.h"
+#include "runtime/launcher/run/end_signals.h"
 #include "runtime/setup/service_manager.h"
 
 namespace crane::launcher {
@@ -29,9 +31,8 @@ constexpr int kOutputTimeoutMs = 5'000;  // for a stopped reader of the servers'
 constexpr int kLookTimeoutMs = 500;      // between two looks at a node that does not answer
 
 sigset_t signals_of_group() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, s);
+  sigset_t set = end_signals();
+  sigaddset(&set, SIGCHLD);
   return set;
 }
 
@@ -199,17 +200,27 @@ void Group::serve() {
       agent_socket_.answer([this](const Json& request) { return answer(request); });
     if (fds[0].revents != 0) on_signals();
     step(supervise::Tick{});
+    look_whether_up();
   }
   // The processes that keep sockets for other nodes are no longer needed.
   (void)setup::end_connections(options_.name);
   wait_for_left_processes();
 }
 
+void Group::look_whether_up() {
+  if (!when_up_ || !listens_ || !supervisor_.serving() || supervisor_.leader() < 0) return;
+  std::exchange(when_up_, nullptr)();
+}
+
 void Group::on_signals() {
   signalfd_siginfo info{};
   while (read(signals_, &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
-    step(supervise::Stop{info.ssi_signo == SIGINT ? "interrupted" : "stop requested"});
+    if (info.ssi_signo == SIGHUP) {
+      say(kHungUp, setup::Level::kWarning);
+      directories_.keep_logs();  // with this message
+    }
+    step(supervise::Stop{why_it_ends(static_cast<int>(info.ssi_signo))});
   }
   reap();
 }

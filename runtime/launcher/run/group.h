@@ -22,8 +22,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/control/outbox.h"
@@ -47,8 +49,9 @@ using setup::GroupDirectories;
 using setup::Profile;
 using setup::ProgramPaths;
 
-// Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD until the group's loop reads them.  A crane-run that
-// is stopped while it looks for its nodes therefore still stops them cleanly.
+// Blocks SIGCHLD and the signals that end a group (end_signals.h) until the group's loop reads
+// them.  A crane-run that is stopped while it looks for its nodes therefore still stops them
+// cleanly.
 void hold_signals();
 
 class Group {
@@ -60,6 +63,9 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
+  // Calls `up` once, from the group's loop, when the group is up: all replicas run, one of them
+  // leads, and the server listens.  Call this before run() or take_over().
+  void when_up(std::function<void()> up) { when_up_ = std::move(up); }
   // Starts the nodes and serves until the group ends. Returns crane-run's exit status.
   int run();
   // Like run(), for a group that already runs.  `ends`: takes it over only to end it.
@@ -112,6 +118,7 @@ class Group {
   void answer_listens();
   nlohmann::json answer(const nlohmann::json& request);
   void serve();
+  void look_whether_up();
   void on_signals();
   void open_signals();
   int conclude();
@@ -155,6 +162,8 @@ class Group {
   std::deque<supervise::Event> events_;
   nlohmann::json answer_;  // `supervisor_`'s answer to crane-ctl
   int signals_ = -1;       // signalfd
+  std::function<void()> when_up_;
+  bool listens_ = false;  // the server listens; clients reach it, or a message says why not
   bool steps_ = false;
   bool took_over_ = false;  // took living nodes over: they may hold sockets that clients use
 };

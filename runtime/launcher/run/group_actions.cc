@@ -70,7 +70,7 @@ Outcome Group::start_node(Replica& replica, const supervise::Plan& plan) {
   }
   open_channel(replica, channel.value().first);
   replica.node = spawn_node(parts_.node, file, channel.value().second,
-                            options_.verbose ? "" : home + "/node.out");
+                            options_.verbose && !options_.background ? "" : home + "/node.out");
   close(channel.value().second);
   if (replica.node < 0) {
     return failure(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),

@@ -147,6 +147,7 @@ void Group::on_listen(Replica& replica, const control::Message& asked) {
   }
   if (!opened) return refuse_to_listen(replica, place, for_bind, opened.error(), -fd);
   send(replica, {{"t", "listener"}, {"port", key.port}, {"address", key.address}}, fd);
+  listens_ = listens_ || !for_bind;
   if (!fresh) return;
   write_state();
   const auto& socket = listeners_.sockets().at(key);
@@ -169,6 +170,7 @@ void Group::refuse_to_listen(Replica& replica, const Place& place, bool for_bind
   const bool lacks_ipv6 =
       place::is_ipv6(place.address) && (error == EAFNOSUPPORT || error == EADDRNOTAVAIL);
   if (!took_over_ && listeners_.sockets().empty() && !lacks_ipv6) return step(supervise::Fail{why});
+  listens_ = listens_ || !lacks_ipv6;
   if (listeners_.unreached(place))
     print_message(why.text + "; the group continues, but clients do not reach this port");
 }
@@ -177,6 +179,7 @@ void Group::refuse_to_listen(Replica& replica, const Place& place, bool for_bind
 // machine can hold that port.
 void Group::keep_inside(Replica& replica, const Place& place) {
   send(replica, {{"t", "not_published"}, {"port", place.port}, {"address", place.address}});
+  listens_ = true;
   if (listeners_.unreached(place.port)) {
     print_message("the server listens on port " + std::to_string(place.port) +
                   ", which no --publish names: clients do not reach it");

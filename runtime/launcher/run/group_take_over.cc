@@ -133,6 +133,7 @@ void Group::on_fd(Replica& replica, const std::string& json, int fd) {
   }
   const control::Message& message = *parsed.message;
   listeners_.adopt({message.number<std::uint16_t>("port"), message.text("address")}, fd);
+  listens_ = true;
   write_state();
 }
 

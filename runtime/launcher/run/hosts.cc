@@ -16,6 +16,7 @@
 #include "dmt/base/ipv4_prefix.h"
 #include "dmt/base/join.h"
 #include "runtime/launcher/agent/host_agent.h"
+#include "runtime/launcher/run/end_signals.h"
 #include "runtime/setup/command_line.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/program.h"
@@ -139,9 +140,8 @@ Outcome Hosts::open() {
       if (auto p = setup::read_secret_text(path, secret_); !p) return p;
     }
   }
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, s);
+  sigset_t set = end_signals();
+  sigaddset(&set, SIGCHLD);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   signal(SIGPIPE, SIG_IGN);
@@ -247,7 +247,7 @@ void Hosts::on_signals() {
       killed_ = true;  // second request
       for (Host& host : hosts_) send(host, {{"t", "kill"}});
     } else {
-      stop(info.ssi_signo == SIGINT ? "interrupted" : "stop requested");
+      stop(why_it_ends(static_cast<int>(info.ssi_signo)));
     }
   }
   int status = 0;

@@ -96,6 +96,7 @@ struct Running {
     const int err = open((scratch + "/err").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
     dup2(out, 1);
     dup2(err, 2);
+    signal(SIGHUP, SIG_DFL);
     ProgramPaths parts{fs::absolute(kFakeNode).string(), "/bin/true"};
     Profile profile;
     profile.name = "default";
@@ -109,6 +110,7 @@ struct Running {
     const GroupRecord record = fresh ? new_record(options) : *remains.record;
     const Lasting lasting(options, directories);
     Group group(options, parts, profile, options.program[0], directories, record, lasting);
+    group.when_up([this] { std::ofstream(scratch + "/up", std::ios::app) << '.'; });
     return fresh ? group.run() : group.take_over(false);
   }
 
@@ -132,6 +134,7 @@ struct Running {
     pid = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   }
+  std::size_t times_up() const { return slurp(scratch + "/up").size(); }
   bool left_nothing() const {
     return !fs::exists(dir()) && !fs::exists("/dev/shm/crane." + options.name);
   }
@@ -211,6 +214,42 @@ TEST_CASE("group: it serves one published socket, and a signal stops everything"
   for (const pid_t node : nodes) CHECK(dead(node));
   CHECK(group.left_nothing());
   CHECK(ask(port).empty());
+}
+
+TEST_CASE("group: it is up once all replicas run and the server listens", "[launcher]") {
+  const std::uint16_t port = free_port();
+  const std::vector<std::string> play{"FAKE_PORT=" + std::to_string(port)};
+  Running group(3, play, "up");
+  REQUIRE(eventually([&] { return group.times_up() == 1; }));
+  CHECK(group.ready());
+  CHECK(group.state()["leader"] == 0);
+  CHECK_FALSE(group.state()["listening"].empty());
+  kill(group.pid, SIGKILL);
+  group.wait();
+  group.start(play);  // takes the group over
+  CHECK(eventually([&] { return group.times_up() == 2; }));
+  kill(group.pid, SIGTERM);
+  CHECK(group.wait() == 0);
+  CHECK(group.times_up() == 2);
+}
+
+TEST_CASE("group: without a listening server it is not up", "[launcher]") {
+  Running group(1, {}, "quiet");
+  REQUIRE(eventually([&] { return group.ready(); }));
+  kill(group.pid, SIGINT);
+  CHECK(group.wait() == 0);
+  CHECK(group.times_up() == 0);
+}
+
+TEST_CASE("group: a closed terminal ends it, and its logs stay", "[launcher]") {
+  Running group(1, {}, "terminal");
+  REQUIRE(eventually([&] { return group.ready(); }));
+  kill(group.pid, SIGHUP);
+  CHECK(group.wait() == 0);
+  CHECK(group.has_logged("SIGHUP"));
+  CHECK(group.has_logged("--detach"));
+  CHECK(fs::exists(group.dir() + "/r0/server.log"));
+  CHECK_FALSE(fs::exists("/dev/shm/crane." + group.options.name));
 }
 
 // Returns whether the child has ended and was not waited for.

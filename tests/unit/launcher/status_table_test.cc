@@ -498,7 +498,7 @@ TEST_CASE("status: unsupported requests of the server are counted", "[ctl]") {
        {"unsupported", {{"datagrams", 3}, {"udp_ports", 1}, {"sandboxes", 0}}}});
   CHECK(table_of(summarise("g", answers))
             .find("\nunsupported: 3 datagrams to others dropped, 1 UDP ports opened that no "
-                  "client reaches; runtime.log names them\n") != std::string::npos);
+                  "client reaches; runtime.log of each replica names them\n") != std::string::npos);
 }
 
 TEST_CASE("status: the leader reports an upgrade of the server", "[ctl]") {
@@ -515,4 +515,12 @@ TEST_CASE("status: the leader reports an upgrade of the server", "[ctl]") {
   CHECK(
       has_line(table("rolled back", "it ended"), "\nupgrade at entry 7: rolled back: it ended\n"));
   CHECK_FALSE(has_line(table("none", ""), "upgrade"));
+}
+
+TEST_CASE("status: the end of a group that does not run is reported", "[ctl]") {
+  Json s = summarise("g", {{0, {Reply::kAbsent, {}, nullptr}}});
+  CHECK(table_of(s).find("\nended: ") == std::string::npos);
+  s["ended"] = "exit status 3, at 2026-11-30T10:00:00+0000";
+  CHECK(table_of(s).find("\nended: exit status 3, at 2026-11-30T10:00:00+0000; crane-ctl logs has "
+                         "its messages\n") != std::string::npos);
 }

@@ -148,6 +148,9 @@ TEST_CASE("metrics contain the status, with the group's labels") {
   CHECK(holds(text, "crane_losses_tolerated" + labels + "} 0"));
   CHECK(holds(text, "crane_group_serving" + labels + "} 1"));
   CHECK(holds(text, "crane_group_well" + labels + "} 0"));
+  CHECK(holds(text, "crane_supervised" + labels + "} 1"));
+  s.unsupervised = true;
+  CHECK(holds(metrics_text(s, around), "crane_supervised" + labels + "} 0"));
   CHECK(holds(text, "crane_recovery_entries_left" + labels + "} 15"));
   CHECK(holds(text, "crane_recovery_seconds_left" + labels + "} 3"));
   CHECK(holds(text, "crane_proposals_pending" + labels + "} 5"));

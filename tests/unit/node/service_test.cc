@@ -39,7 +39,7 @@ struct World : test::SegmentMemory, Proposals::Owner, Service::Owner {
   Index applied{};
   std::vector<std::string> notifications;
   std::vector<consensus::MemberStatus> present;
-  bool supervised = true;
+  bool supervised = true, stopped = false;
   replica::Leadership leadership;
   proxy::FakeHost node;
   proxy::Proxy proxy{base, {}, node};
@@ -57,6 +57,7 @@ struct World : test::SegmentMemory, Proposals::Owner, Service::Owner {
   void reign_began() override { notifications.emplace_back("started"); }
   void status_changed() override { notifications.emplace_back("changed"); }
   bool has_supervisor() const override { return supervised; }
+  bool supervisor_stopped() const override { return stopped; }
   virtual ~World() { event_base_free(base); }
   static Config configuration() {
     Config c;
@@ -223,6 +224,15 @@ TEST_CASE_METHOD(World, "a lost quorum and its return are reported", "[service]"
   seen.led = false;
   service.look_at_quorum(seen, 3 + replica::QuorumWatch::kNoLeaderNs);
   CHECK(service.why_not_served() == "no leader: 2 of 3 replicas answer; clients wait");
+}
+
+TEST_CASE_METHOD(World, "a stopped crane-run does not attend to the group", "[service]") {
+  CHECK(service.attended());
+  stopped = true;
+  CHECK(service.supervised());
+  CHECK_FALSE(service.attended());
+  stopped = supervised = false;
+  CHECK_FALSE(service.attended());
 }
 
 TEST_CASE_METHOD(World, "a new crane-run gets requests for all ports of the server",

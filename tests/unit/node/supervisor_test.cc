@@ -7,7 +7,10 @@
 #include "proxy/host/supervisor.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -187,4 +190,61 @@ TEST_CASE_METHOD(World, "a node that never has a supervisor refuses every offer"
   Pair second;
   CHECK(supervisor->offer(second.node, kOffer, true) == Supervisor::Offer::kRefused);
   CHECK(second.read()["error"] == "unsupported");
+}
+
+namespace {
+
+// Another process, connected to this one as a crane-run that took a group over is to its nodes.
+struct OtherRun {
+  pid_t pid = -1;
+  int node = -1;
+
+  OtherRun() {
+    const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    socklen_t size = sizeof address.sun_family;  // the kernel chooses an abstract name
+    REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0);
+    REQUIRE(::listen(listener, 1) == 0);
+    size = sizeof address;
+    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    pid = ::fork();
+    if (pid == 0) {
+      const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+      (void)::connect(fd, reinterpret_cast<sockaddr*>(&address), size);
+      for (;;) ::pause();
+    }
+    node = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    ::close(listener);
+    REQUIRE(node >= 0);
+  }
+  ~OtherRun() { end(); }
+  OtherRun(const OtherRun&) = delete;
+  OtherRun& operator=(const OtherRun&) = delete;
+  void signal(int signo, int event) const {
+    int status = 0;
+    REQUIRE(::kill(pid, signo) == 0);
+    REQUIRE(::waitpid(pid, &status, event) == pid);
+  }
+  void end() {
+    if (pid <= 0) return;
+    ::kill(pid, SIGKILL);
+    ::waitpid(std::exchange(pid, -1), nullptr, 0);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a node knows that its crane-run is stopped", "[supervisor]") {
+  OtherRun run;
+  const Supervisor supervisor(run.node);
+  CHECK_FALSE(supervisor.stopped());
+  run.signal(SIGSTOP, WUNTRACED);
+  CHECK(supervisor.stopped());
+  CHECK(supervisor.present());
+  run.signal(SIGCONT, WCONTINUED);
+  CHECK_FALSE(supervisor.stopped());
+  run.end();
+  CHECK_FALSE(supervisor.stopped());  // its end is another event
+  CHECK_FALSE(Supervisor(-1).stopped());
 }
