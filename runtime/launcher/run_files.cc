@@ -86,9 +86,9 @@ pid_t crane_run_of(const std::string& home) {
   if (::stat((home + "/lock").c_str(), &lock) != 0 || !setup::is_held(home)) return 0;
   std::ifstream in(home + "/state.json");
   const Json state = Json::parse(in, nullptr, false);
-  const std::uint64_t told = control::number_in(state, "pid");
-  if (told == 0 || told > INT_MAX) return 0;
-  const auto pid = static_cast<pid_t>(told);
+  const std::uint64_t recorded = control::number_in(state, "pid");
+  if (recorded == 0 || recorded > INT_MAX) return 0;
+  const auto pid = static_cast<pid_t>(recorded);
   return has_open(pid, lock) ? pid : 0;
 }
 
@@ -104,7 +104,8 @@ void RunFiles::open(const std::string& home) {
   const auto open_one = [&home](const char* name, int how) {
     const std::string path = home + "/" + name;
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0600);
-    if (fd < 0) setup::say("cannot write " + path + ": " + strerror(errno), setup::Level::kWarning);
+    if (fd < 0)
+      setup::print_message("cannot write " + path + ": " + strerror(errno), setup::Level::kWarning);
     return fd;
   };
   log_ = open_one(setup::kGroupLog, O_APPEND);

@@ -26,7 +26,7 @@ namespace crane::launcher {
 namespace {
 
 using checkpoint::Descriptor;
-using setup::say;
+using setup::print_message;
 using Json = nlohmann::json;
 
 constexpr int kLooksPerEndCheck = 10;  // between two checks whether the group runs
@@ -66,20 +66,23 @@ int report_no_crane_run(const Request& request, const std::string& group) {
   const bool ours = access((home + "/running.json").c_str(), F_OK) == 0;
   if (!runs(home, group)) {
     const auto note = read_exit_note(home);
-    say("no crane-run: " + group + ": the group does not run" +
-        (note ? "; its crane-run ended with " + description_of(*note) : std::string()));
+    print_message("no crane-run: " + group + ": the group does not run" +
+                  (note ? "; its crane-run ended with " + description_of(*note) : std::string()));
   } else if (ours && setup::is_held(home)) {
-    say("no crane-run: " + group +
+    print_message(
+        "no crane-run: " + group +
         ": its crane-run is starting, or it belongs to another user; try again, or run this as the "
         "user who started the group");
   } else if (ours) {
-    say("no crane-run: " + group +
+    print_message(
+        "no crane-run: " + group +
         ": its nodes run, and no crane-run supervises them; the command that started the group "
         "takes "
         "it over, and crane-run --stop --name " +
         group + " --dir " + request.dir_of(group) + " ends it");
   } else {
-    say("no crane-run: " + group +
+    print_message(
+        "no crane-run: " + group +
         ": its nodes run as services or by crane-run --hosts; end them with systemctl stop "
         "'crane@" +
         group + "*', or with crane-run --hosts ... --name " + group + " --stop");
@@ -142,8 +145,8 @@ std::vector<std::string> server_logs(const Request& request, const std::string& 
 }
 
 void report_end(const std::string& group, const std::optional<ExitNote>& note) {
-  say("the group ended: " + group + ": " +
-      (note ? description_of(*note) : std::string("its crane-run left no exit status")));
+  print_message("the group ended: " + group + ": " +
+                (note ? description_of(*note) : std::string("its crane-run left no exit status")));
 }
 
 // Prints new output until the group ends, or until `stop` (a signalfd; -1: none) is readable.
@@ -165,13 +168,13 @@ int show_logs(const Request& request) {
   const std::string home = request.home_of(group);
   const auto servers = server_logs(request, group);
   if (servers.empty()) {
-    say("no such replica: " + group + ": replica " + std::to_string(request.replica) +
-        " has no directory on this machine; see crane-ctl status " + group);
+    print_message("no such replica: " + group + ": replica " + std::to_string(request.replica) +
+                  " has no directory on this machine; see crane-ctl status " + group);
     return kRefused;
   }
   if (access(home.c_str(), R_OK) != 0) {
-    say("cannot read the logs: " + home + ": " + strerror(errno) +
-        "; run it as the user who started the group");
+    print_message("cannot read the logs: " + home + ": " + strerror(errno) +
+                  "; run it as the user who started the group");
     return kNotPermitted;
   }
   const Descriptor note(open((home + "/" + kExitStatus).c_str(), O_RDONLY | O_CLOEXEC));
@@ -198,12 +201,12 @@ int attach(const Request& request) {
   const Descriptor interrupt(signalfd(-1, &set, SFD_CLOEXEC));
   GroupOutput output(home, server_logs(request, group));
   output.skip();
-  say("attached: " + group + ": new output follows; Ctrl-C leaves the group running");
+  print_message("attached: " + group + ": new output follows; Ctrl-C leaves the group running");
   if (follow(output, home, group, interrupt.get())) {
     report_end(group, read_exit_note(run.note.get()));
   } else {
-    say("the group continues: " + group + ": crane-ctl attach " + group +
-        " follows its output again, and crane-ctl stop " + group + " ends it");
+    print_message("the group continues: " + group + ": crane-ctl attach " + group +
+                  " follows its output again, and crane-ctl stop " + group + " ends it");
   }
   return 0;
 }
@@ -219,8 +222,8 @@ int stop(const Request& request) {
   };
   const std::string process = "crane-run (process " + std::to_string(run.pid) + ")";
   if (!send(SIGTERM) && errno != ESRCH) {
-    say("cannot stop: " + group + ": " + process + ": " + strerror(errno) +
-        "; run it as the user who started the group");
+    print_message("cannot stop: " + group + ": " + process + ": " + strerror(errno) +
+                  "; run it as the user who started the group");
     return kNotPermitted;
   }
   // A stopped process gets SIGTERM only when it continues.
@@ -230,8 +233,8 @@ int stop(const Request& request) {
   }
   const auto note = read_exit_note(run.note.get());
   if (!note) {
-    say("stopped: " + group + ": " + process +
-        " was killed before the group had ended; see crane-ctl status " + group);
+    print_message("stopped: " + group + ": " + process +
+                  " was killed before the group had ended; see crane-ctl status " + group);
     return kRefused;
   }
   print("stopped " + group + ": " + process + " ended with " + description_of(*note) + "\n");

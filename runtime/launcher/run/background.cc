@@ -24,13 +24,13 @@ namespace crane::launcher {
 namespace {
 
 using setup::failure;
-using setup::say;
+using setup::print_message;
 using setup::Status;
 
 constexpr char kUp = 'U', kEnded = 'E';
 
 int fail(const Error& problem) {
-  say(problem.text, setup::Level::kError);
+  print_message(problem.text, setup::Level::kError);
   return problem.exit_status;
 }
 

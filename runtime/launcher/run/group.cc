@@ -217,7 +217,7 @@ void Group::on_signals() {
   while (read(signals_, &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
     if (info.ssi_signo == SIGHUP) {
-      say(kHungUp, setup::Level::kWarning);
+      print_message(kHungUp, setup::Level::kWarning);
       directories_.keep_logs();  // with this message
     }
     step(supervise::Stop{why_it_ends(static_cast<int>(info.ssi_signo))});

@@ -196,7 +196,7 @@ TEST_CASE("messages are in runtime.log, and the exit status outlives its file", 
     files.open(home.path);
     CHECK_FALSE(read_exit_note(home.path));  // it runs
     const int reader = ::open((home.path + "/exit_status").c_str(), O_RDONLY | O_CLOEXEC);
-    setup::say("a message of this test");
+    setup::print_message("a message of this test");
     files.ended(3);
     fs::remove(home.path + "/exit_status");
     const auto note = read_exit_note(reader);
@@ -204,7 +204,7 @@ TEST_CASE("messages are in runtime.log, and the exit status outlives its file", 
     REQUIRE(note);
     CHECK(note->status == 3);
   }
-  setup::say("a message after it");
+  setup::print_message("a message after it");
   const std::string log = home.read("runtime.log");
   CHECK(log.rfind("an earlier start\n", 0) == 0);
   CHECK(log.find(": a message of this test\n") != std::string::npos);
