@@ -5,11 +5,11 @@ set(pages)
 
 # The standard output of a program as pages/<name>: crane_page(<name> <program> <argument>...)
 macro(crane_page name program)
-  set(page ${PROJECT_BINARY_DIR}/pages/${name})
-  add_custom_command(OUTPUT ${page}
-    COMMAND ${CRANE_RUN_WITH} $<TARGET_FILE:${program}> ${ARGN} > ${page}
+  set(printed ${PROJECT_BINARY_DIR}/pages/${name})
+  add_custom_command(OUTPUT ${printed}
+    COMMAND ${CRANE_RUN_WITH} $<TARGET_FILE:${program}> ${ARGN} > ${printed}
     DEPENDS ${program} VERBATIM COMMENT "Generating pages/${name}")
-  list(APPEND pages ${page})
+  list(APPEND pages ${printed})
 endmacro()
 
 set(installed crane-run crane-ctl crane-node crane-diff crane-replay)
