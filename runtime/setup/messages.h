@@ -102,7 +102,7 @@ void flush_messages();
 // Also writes each line to the end of this file, with the time; the caller owns it.  -1: to none.
 void copy_messages_to(int file);
 // From now on lines go only to that file, and lines that stderr's reader has not taken are dropped.
-void say_only_to_copy();
+void print_only_to_copy();
 // Call before the program ends: writes the kept lines, and waits for the reader for a limited time.
 void finish_messages();
 // For programs that run for long: each line begins with the time, in ISO 8601 with the zone, unless

@@ -115,7 +115,7 @@ std::optional<int> Background::leave() {
 
 void Background::up(const std::string& text, int log) {
   const int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (log >= 0) setup::say_only_to_copy();
+  if (log >= 0) setup::print_only_to_copy();
   if (nothing >= 0) dup2(nothing, STDOUT_FILENO);
   if (log >= 0 || nothing >= 0) dup2(log >= 0 ? log : nothing, STDERR_FILENO);
   if (nothing >= 0) close(nothing);

@@ -153,7 +153,7 @@ TEST_CASE("the first process ends as the one in the background reports", "[launc
         }) == 0);
   CHECK(in_child([] {
           setup::copy_messages_to(::open("/dev/null", O_WRONLY));
-          setup::say_only_to_copy();
+          setup::print_only_to_copy();
           Background background;
           if (const auto first = background.leave()) return *first;
           ::kill(::getpid(), SIGKILL);
