@@ -172,6 +172,9 @@ TEST_CASE("verdict: groups of other sizes", "[verdict]") {
   check({"one alone", [](GroupView&) {}, Health::kWell, true, 0,
          "serving, 1 of 1, NOT FAULT TOLERANT: its loss stops it"},
         whole(1));
+  check({"two members", [](GroupView&) {}, Health::kDegraded, true, 0,
+         "serving, 2 of 2: ONE MORE LOSS STOPS IT"},
+        whole(2));
   check({"a learner that has told nothing",
          [](GroupView& g) {
            g.replicas[3].member = Member::kOther;
