@@ -132,6 +132,10 @@ def drain_leader(scenario, group):
     run(scenario, group, "a replica that is needed is not drained", other, "replica", "drain",
         str(other),
         status=5, says=[f"replica {other} is needed", ";"])
+    text = run(scenario, group, "nor is the leader, which is needed", leader, "replica", "drain",
+               str(leader), status=5, says=[f"replica {leader} is needed", ";"])
+    scenario.check("handed over" not in text and group.leader() == leader,
+                   "it keeps the lead: the refusal moves nothing", f"{text} {group.brief()}")
     scenario.check(h.alive(agent) and len(group.live()) == 2, "its agent waits", group.brief())
     return number
 

@@ -84,6 +84,10 @@ int refuse(const std::string& group, const std::string& why) {
   return kRefused;
 }
 
+bool leads(const Json& summary, int replica) {
+  return summary["leader"].is_number() && summary["leader"] == replica;
+}
+
 // Hands the lead over if this replica has it.
 int hand_over(const Request& request, const std::string& group, int replica) {
   const auto deadline = now_ms() + kPatienceMs;
@@ -136,12 +140,14 @@ int drain(const Request& request, const std::string& group, int replica, Starter
       return refuse(group, name_of(replica) + " does not end; see its node.log");
     }
     if (asked) continue;
-    if (const int bad = hand_over(request, group, replica); bad != 0) return bad;
     node = static_cast<pid_t>(number_in(row, "pid"));
+    // Before the lead moves: a leader that is needed refuses, and keeps the lead.
     const RequestResult told = ask_replica(request, group, replica, {{"do", "leave"}});
     asked = told.status == 0;
     if (asked) {
       tell(told.message);
+    } else if (told.busy && leads(summary, replica)) {
+      if (const int bad = hand_over(request, group, replica); bad != 0) return bad;
     } else if (told.busy) {
       tell("waiting: " + told.message);
     } else {
