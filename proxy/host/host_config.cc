@@ -12,6 +12,7 @@
 #include "runtime/setup/alone.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/branch_counter.h"
+#include "runtime/setup/data_in_use.h"
 #include "runtime/setup/http.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/program.h"
@@ -65,6 +66,7 @@ Outcome take_data(const setup::GroupFile& f, const std::string& dir, Config& c) 
   c.base = dir + "/base";
   std::error_code ignored;
   if (!std::filesystem::is_directory(c.base, ignored)) {
+    if (auto p = setup::check_not_in_use(f.data, c.base); !p) return p;
     std::vector<checkpoint::LastingDirectory> directories;
     for (const auto& one : f.data) directories.push_back({one, one});
     if (const auto made = checkpoint::make_base(directories, c.base, checkpoint::Before::kStays);

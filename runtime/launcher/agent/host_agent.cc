@@ -28,6 +28,7 @@
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/return_notice.h"
 #include "runtime/setup/branch_counter.h"
+#include "runtime/setup/data_in_use.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/host_address.h"
 #include "runtime/setup/messages.h"
@@ -190,6 +191,8 @@ Outcome HostAgent::prepare(const Json& command) {
   }
   if (auto p = setup::check_virtual_ip(file_.virtual_ip); !p) return p;
   if (file_.state_dir.empty()) file_.state_dir = setup::default_directory();
+  const std::string base = file_.state_dir + "/" + file_.name + "/base";
+  if (auto p = setup::check_not_in_use(file_.data, base); !p) return p;
   const int replicas = static_cast<int>(file_.replicas.size());
   const setup::GroupPlace place{file_.name, file_.state_dir, replicas,     file_.record,
                                 false,      false,           file_.ring_mb};

@@ -23,6 +23,7 @@
 #include "runtime/launcher/take_over.h"
 #include "runtime/setup/analysis.h"
 #include "runtime/setup/branch_counter.h"
+#include "runtime/setup/data_in_use.h"
 #include "runtime/setup/http.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
@@ -130,6 +131,9 @@ Outcome hold_machine_files(const Options& options, const std::string& directory)
 int run_new(const Options& options, const Found& found) {
   GroupDirectories directories;
   if (auto p = check_machine(options.container, options.publish); !p) return fail(p.error());
+  if (auto p = check_not_in_use(options.data, directory_of(options.place()) + "/base"); !p) {
+    return fail(p.error());
+  }
   if (auto p = check_http_ports(options.http, options.places()); !p) {
     say(p.error().text, crane::setup::Level::kWarning);
   }
