@@ -71,8 +71,10 @@ Outcome take_data(const setup::GroupFile& f, const std::string& dir, Config& c) 
     for (const auto& one : f.data) directories.push_back({one, one});
     if (const auto made = checkpoint::make_base(directories, c.base, checkpoint::Before::kStays);
         !made.ok()) {
-      return failure(Status::kDirectory, "cannot take the content of [server] data", f.data[0],
-                     made.error().message(), "check that directory");
+      const bool full = made.error().code == Code::kFull;
+      return failure(full ? Status::kDiskFull : Status::kDirectory,
+                     "cannot take the content of [server] data", f.data[0], made.error().message(),
+                     full ? "free space there" : "check that directory");
     }
   }
   for (const auto& one : f.data) {

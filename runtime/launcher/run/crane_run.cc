@@ -108,8 +108,10 @@ Outcome hold_machine_files(const Options& options, const std::string& directory)
   const std::int64_t begun = crane::monotonic_ns();
   const auto held = crane::checkpoint::ensure_files(record, 0);
   if (!held.ok()) {
-    return failure(Status::kDirectory, "cannot keep the state of this machine's files", record,
-                   held.error().message(), "make room, or run without containers");
+    const bool full = held.error().code == crane::Code::kFull;
+    return failure(full ? Status::kDiskFull : Status::kDirectory,
+                   "cannot keep the state of this machine's files", record, held.error().message(),
+                   "make room, or run without containers");
   }
   const crane::checkpoint::GroupFiles& files = held.value();
   if (!files.why_live.empty()) {
@@ -128,30 +130,18 @@ Outcome hold_machine_files(const Options& options, const std::string& directory)
   return Done{};
 }
 
-int run_new(const Options& options, const Found& found) {
-  GroupDirectories directories;
-  if (auto p = check_machine(options.container, options.publish); !p) return fail(p.error());
-  if (auto p = check_not_in_use(options.data, directory_of(options.place()) + "/base"); !p) {
-    return fail(p.error());
-  }
-  if (auto p = check_http_ports(options.http, options.places()); !p) {
-    say(p.error().text, crane::setup::Level::kWarning);
-  }
-  for (;;) {
-    const Outcome made = directories.create(options.place());
-    if (made) break;
-    const bool full = status_of(made) == crane::setup::Status::kDiskFull;
-    if (!full || !service_manager().manages()) return fail(made.error());
-    directories.remove();
-    if (!wait_for_room(made)) return 0;
-  }
-  if (auto p = hold_machine_files(options, directories.dir()); !p) return fail(p.error());
+// Makes the directories and the lasting data of a group without living nodes.
+Outcome make_group(const Options& options, GroupDirectories& directories, Lasting& lasting) {
+  if (auto p = directories.create(options.place()); !p) return p;
+  if (auto p = hold_machine_files(options, directories.dir()); !p) return p;
   if (!options.analysis.empty()) {
-    if (auto p = make_analysis_directory(options.analysis_dir); !p) return fail(p.error());
+    if (auto p = make_analysis_directory(options.analysis_dir); !p) return p;
   }
-  lower_priority();
-  Lasting lasting(options, directories);
-  if (auto p = lasting.open(); !p) return fail(p.error());
+  return lasting.open();
+}
+
+int start_group(const Options& options, const Found& found, GroupDirectories& directories,
+                const Lasting& lasting) {
   GroupRecord record = new_record(options);
   record.log_id = lasting.log_id();
   record.secret = lasting.secret();
@@ -159,6 +149,28 @@ int run_new(const Options& options, const Found& found) {
   const int status = group.run();
   finish_messages();
   return status;
+}
+
+int run_new(const Options& options, const Found& found) {
+  if (auto p = check_machine(options.container, options.publish); !p) return fail(p.error());
+  if (auto p = check_not_in_use(options.data, directory_of(options.place()) + "/base"); !p) {
+    return fail(p.error());
+  }
+  if (auto p = check_http_ports(options.http, options.places()); !p) {
+    say(p.error().text, crane::setup::Level::kWarning);
+  }
+  lower_priority();
+  for (;;) {
+    GroupDirectories directories;
+    Lasting lasting(options, directories);
+    const Outcome made = make_group(options, directories, lasting);
+    if (made) return start_group(options, found, directories, lasting);
+    // A service manager would give up after a few attempts, long before there is room.
+    const bool full = status_of(made) == crane::setup::Status::kDiskFull;
+    if (!full || !service_manager().manages()) return fail(made.error());
+    directories.remove();
+    if (!wait_for_room(made)) return 0;
+  }
 }
 
 int go_on(const Options& options, const Found& found, const GroupRecord& record, bool ends) {
