@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "checkpoint/archive.h"
 #include "checkpoint/tar_format.h"
@@ -64,6 +65,8 @@ class ArchiveReader::Stream {
     }
     return Done{};
   }
+  // Whether reading has failed although the file begins as zstd's do: it was one once.
+  bool is_cut_or_changed() const { return begins_well_ && failed_; }
   // Call it after the last byte: nothing may follow.
   Outcome finish() {
     char more;
@@ -84,14 +87,22 @@ class ArchiveReader::Stream {
     if (input_.pos == input_.size) {
       const ssize_t n = read_all(fd_.get(), in_.data(), in_.size());
       if (n < 0) return file_error("read", path_);
+      if (std::exchange(first_, false)) begins_well_ = begins_as_zstd(static_cast<std::size_t>(n));
       input_ = {in_.data(), static_cast<std::size_t>(n), 0};
     }
     const std::size_t had = out.pos, took = input_.pos;
     const std::size_t left = ZSTD_decompressStream(context_.get(), &out, &input_);
-    if (ZSTD_isError(left) != 0) return damaged(ZSTD_getErrorName(left));
+    failed_ = ZSTD_isError(left) != 0;
+    if (failed_) return damaged(ZSTD_getErrorName(left));
     ended_ = left == 0;
-    if (!ended_ && out.pos == had && input_.pos == took) return damaged("it ends early");
+    failed_ = !ended_ && out.pos == had && input_.pos == took;
+    if (failed_) return damaged("it ends early");
     return Done{};
+  }
+  // The first bytes of every frame of zstd; a file that was cut may have fewer.
+  bool begins_as_zstd(std::size_t size) const {
+    constexpr unsigned char kMagic[] = {0x28, 0xb5, 0x2f, 0xfd};
+    return std::memcmp(in_.data(), kMagic, std::min(size, sizeof kMagic)) == 0;
   }
 
   Descriptor fd_;
@@ -99,7 +110,7 @@ class ArchiveReader::Stream {
   std::unique_ptr<ZSTD_DCtx, FreeContext> context_;
   std::vector<char> in_;
   ZSTD_inBuffer input_{nullptr, 0, 0};
-  bool ended_ = false;
+  bool ended_ = false, first_ = true, begins_well_ = false, failed_ = false;
 };
 
 ArchiveReader::ArchiveReader(Descriptor fd, std::string path)
@@ -154,7 +165,8 @@ Result<std::string> ArchiveReader::head(const std::string& name) {
   auto got = next_member(member, ended);
   const bool is_ours = got && !ended && member.name == name &&
                        S_ISREG(member.header.member.inode.mode) && member.header.size <= kHeadMax;
-  if (!got && got.error().code != Code::kDamaged) return got.error();
+  const bool was_one = stream_ != nullptr && stream_->is_cut_or_changed();
+  if (!got && (got.error().code != Code::kDamaged || was_one)) return got.error();
   if (!is_ours) {
     return failure(Code::kBadArgument, "read an archive",
                    path_ + " does not begin with " + name + " in a tar archive within zstd");

@@ -94,13 +94,15 @@ def refused(scenario, file, status, words, what, *command, home):
 
 
 def damaged_copies(scenario, file):
-    """The same file, once cut short and once with a changed byte."""
+    """The same file: twice cut short, also before its head's end, and with a changed byte."""
     bytes_ = file.read_bytes()
     short, changed = scenario.work / "short.tar.zst", scenario.work / "changed.tar.zst"
+    stub = scenario.work / "stub.tar.zst"
+    stub.write_bytes(bytes_[:100])
     short.write_bytes(bytes_[:len(bytes_) * 2 // 3])
     middle = len(bytes_) // 2
     changed.write_bytes(bytes_[:middle] + bytes([bytes_[middle] ^ 255]) + bytes_[middle + 1:])
-    return short, changed
+    return short, stub, changed
 
 
 def begins_with(scenario, copy, pushers, before):
@@ -174,7 +176,7 @@ def export_and_import(scenario, kind):
     scenario.check(status == 111 and copied in said, "an existing group is refused",
                    f"{status}: {said}")
     for bad in damaged_copies(scenario, file):
-        refused(scenario, bad, 5, [str(bad)], f"{bad.name}", "data", "import", home=home)
+        refused(scenario, bad, 5, [f"{bad} is damaged"], f"{bad.name}", "data", "import", home=home)
     h.shutil.rmtree(server.data)   # as on a machine that never had it
     begins_with(scenario, Imported(scenario, server, copied, home), pushers, before)
 
@@ -220,7 +222,13 @@ def back_up_and_restore(scenario, kind):
     scenario.check((file.stat().st_mode & 0o777) == 0o600, "the backup is its owner's alone")
     h.shutil.rmtree(last.dir)
     for bad in damaged_copies(scenario, file):
-        refused(scenario, bad, 5, [str(bad)], f"restore {bad.name}", "restore", home=home)
+        refused(scenario, bad, 5, [f"{bad} is damaged"], f"restore {bad.name}", "restore", home=home)
+    elsewhere = scenario.work / "elsewhere"
+    status, said = control(scenario, "restore", file, home=elsewhere)
+    scenario.check(status == 0 and f"crane-run --dir {elsewhere} " in said
+                   and f"--dir {home} " not in said,
+                   "a restore elsewhere prints the command with the new --dir", said)
+    h.shutil.rmtree(elsewhere)
     status, said = control(scenario, "restore", file, home=home)
     scenario.check(status == 0 and "continues from there" in said, "restore", said)
     goes_on(scenario, last, pushers, before, "restored")
