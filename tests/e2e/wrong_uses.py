@@ -221,6 +221,8 @@ def body(scenario):
     plain = scenario.work / "not-executable"
     plain.write_text("#!/bin/sh\n")
     uses.run("a program that may not be executed", 103, "not executable", [str(plain)])
+    uses.run("a directory as program", 103, ["it is a directory", "name the program"],
+             [str(scenario.work)])
     program = compiled(scenario, "static", EMPTY, "-static")
     if program:
         uses.run("a static program", 104, "static", [str(program)])
