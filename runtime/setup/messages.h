@@ -111,6 +111,8 @@ void finish_messages();
 void keep_log();
 // The text that say() writes before the program's name.
 std::string head_of(Level level);
+// A line of another Crane program without the time at its beginning, to be passed on by say().
+std::string without_time(const std::string& line);
 // The program-wide switch of --verbose; without it detail() does nothing.
 void set_verbose(bool on);
 void detail(const std::string& text);

@@ -293,7 +293,8 @@ std::string HostAgent::replica_home() const {
 std::string HostAgent::drained_mark() const { return replica_home() + "/" + setup::kDrainedMark; }
 
 void HostAgent::on_node_end(int status) {
-  lines_.read_from(node_.out, [this](const std::string& line) { last_line_ = line; });
+  lines_.read_from(node_.out,
+                   [this](const std::string& line) { last_line_ = setup::without_time(line); });
   if (node_.out >= 0) close(node_.out);
   node_.out = node_.pid = -1;
   serves_ = false;
@@ -433,8 +434,8 @@ int HostAgent::run() {
     if (fds[3].revents != 0) wire_.flush();
     if (fds[2].revents != 0) {
       const bool more = lines_.read_from(node_.out, [this](const std::string& line) {
-        last_line_ = line;
-        wire_.send({{"t", "line"}, {"text", line}}, true);
+        last_line_ = setup::without_time(line);  // crane-run adds its own
+        wire_.send({{"t", "line"}, {"text", last_line_}}, true);
       });
       if (!more) {
         close(node_.out);

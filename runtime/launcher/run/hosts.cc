@@ -385,8 +385,9 @@ void Hosts::on_line(Host& host, const std::string& line) {
 }
 
 void Hosts::on_error_line(Host& host, const std::string& line) {
-  if (!line.empty()) host.said = line;
-  detail(host.name + ": " + line);
+  const std::string text = setup::without_time(line);
+  if (!text.empty()) host.said = text;
+  detail(host.name + ": " + text);
 }
 
 void Hosts::on_hello(Host& host, const Json& message) {
