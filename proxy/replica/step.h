@@ -158,7 +158,12 @@ struct PeerCheckpoint {
 struct PeerRefusal {
   RefusalMessage note;
 };
-// An operator requests a checkpoint from that replica, or from any; Answer follows.
+struct PeerWish {
+  ReplicaId from{};
+  CheckpointWish message;
+};
+// An operator requests a checkpoint from that replica, or from any; Answer follows.  A follower can
+// only pass on a request for itself.
 struct CheckpointWanted {
   std::optional<ReplicaId> of;
 };
@@ -197,7 +202,7 @@ struct Found {
 
 using Event = std::variant<Opened, Tick, CheckpointCommitted, Prepared, Looked, Slid, Dumped,
                            Packed, NotAdmitted, ServerRuns, ServerEnds, ServerRan, ServerBehind,
-                           PeerCommitted, PeerCheckpoint, PeerRefusal, CheckpointWanted,
+                           PeerCommitted, PeerCheckpoint, PeerRefusal, PeerWish, CheckpointWanted,
                            CheckpointSuggested, Lacked, Proposed, Found>;
 
 // --- actions -------------------------------------------------------------------------------------
@@ -209,7 +214,7 @@ struct Say {
 };
 struct Tell {  // may be lost
   ReplicaId to{};
-  std::variant<CommittedMessage, CheckpointNote, RefusalMessage> message;
+  std::variant<CommittedMessage, CheckpointNote, RefusalMessage, CheckpointWish> message;
 };
 // Proposed follows.
 struct ProposeCheckpoint {

@@ -43,6 +43,10 @@ class CheckpointRequests {
   // Requests one for crane-run, on behalf of a replica that waits for one; not if its operator
   // wants none.
   void request_if_needed(const Facts& facts, ActionList& out);
+  // Requests one from replica `who`, for an operator of its host.
+  void wish(ReplicaId who, Index behind, const Facts& facts, ActionList& out) {
+    ask({Reason::kWish, who, behind}, who, facts, out);
+  }
   // The result of the last request.
   void proposed(const Proposed& result, const Facts& facts, ActionList& out);
   // Called while this replica serves.  `full`: inputs wait for a checkpoint.
@@ -62,13 +66,23 @@ class CheckpointRequests {
 
  private:
   struct Reason {
-    enum Kind : std::uint8_t { kNone, kOperator, kCraneRun, kSchedule, kLacks, kWaits, kCame };
+    enum Kind : std::uint8_t {
+      kNone,
+      kOperator,
+      kCraneRun,
+      kSchedule,
+      kLacks,
+      kWaits,
+      kCame,
+      kWish
+    };
     Kind kind = kNone;
-    ReplicaId of{};  // kLacks, kWaits, kCame: that replica
-    Index behind{};  // kCame
+    ReplicaId of{};  // kLacks, kWaits, kCame, kWish: that replica
+    Index behind{};  // kCame, kWish
   };
   void ask(Reason reason, std::optional<ReplicaId> of, const Facts& facts, ActionList& out);
   void refuse(const char* kind, const std::string& text, const Facts& facts, ActionList& out);
+  static void say_wish(const Reason& reason, const std::string& result, ActionList& out);
   std::vector<ReplicaId> able(const Facts& facts) const;
   std::vector<ReplicaId> soonest(const Facts& facts) const;
   void give_up_lost(const Facts& facts);

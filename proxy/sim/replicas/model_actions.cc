@@ -96,6 +96,8 @@ void ModelReplica::on(const Tell& action) {
     other.hear(PeerCommitted{from, *m});
   } else if (const auto* n = std::get_if<CheckpointNote>(&action.message)) {
     other.hear(PeerCheckpoint{*n});
+  } else if (const auto* w = std::get_if<CheckpointWish>(&action.message)) {
+    other.hear(PeerWish{from, *w});
   } else {
     other.hear(PeerRefusal{std::get<RefusalMessage>(action.message)});
   }
