@@ -222,7 +222,8 @@ def back_up_and_restore(scenario, kind):
     scenario.check((file.stat().st_mode & 0o777) == 0o600, "the backup is its owner's alone")
     h.shutil.rmtree(last.dir)
     for bad in damaged_copies(scenario, file):
-        refused(scenario, bad, 5, [f"{bad} is damaged"], f"restore {bad.name}", "restore", home=home)
+        refused(scenario, bad, 5, [f"{bad} is damaged"], f"restore {bad.name}", "restore",
+                home=home)
     elsewhere = scenario.work / "elsewhere"
     status, said = control(scenario, "restore", file, home=elsewhere)
     scenario.check(status == 0 and f"crane-run --dir {elsewhere} " in said
