@@ -9,6 +9,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "runtime/control/progress.h"
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/text_table.h"
 
