@@ -311,6 +311,9 @@ Verdict verdict_of(const GroupView& group) {
     }
   }
   if (!group.alarm.empty()) voters.notes.push_back("the replicas differ: " + group.alarm);
+  if (!group.no_checkpoints.empty()) {
+    voters.notes.push_back("no checkpoints are taken: " + group.no_checkpoints);
+  }
   v.notes = std::move(voters.notes);
   return v;
 }

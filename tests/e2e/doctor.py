@@ -238,6 +238,9 @@ def of_a_group_without_criu(scenario):
             text = h.ctl(scenario, "status", group.name, "--dir", str(group.home))[1]
             scenario.check("checkpoint: none are taken: CRANE_CRIU" in text,
                            "status says why there are no checkpoints", text)
+            notes = group.verdict()[1]["verdict"]["notes"]
+            scenario.check(any(n.startswith("no checkpoints are taken: CRANE_CRIU") for n in notes),
+                           "so does a note of the verdict", str(notes))
             text = h.ctl(scenario, "doctor", group.name, "--dir", str(group.home), "-o", "json")[1]
             found = next(f for f in json.loads(text)["findings"] if f["area"] == "recovery")
             scenario.check(found["verdict"] == "limited" and "get_criu.sh" in found["mend"]

@@ -362,3 +362,12 @@ TEST_CASE("verdict: a replica's report survives JSON", "[verdict]") {
   CHECK_FALSE(readiness_in({{"readiness", nullptr}}));
   CHECK_FALSE(readiness_in({{"readiness", 7}}));
 }
+
+TEST_CASE("verdict: a note says why no checkpoints are taken", "[verdict]") {
+  GroupView group = whole();
+  CHECK(verdict_of(group).notes.empty());
+  group.no_checkpoints = "no CRIU is installed";
+  const Verdict v = verdict_of(group);
+  CHECK(v.health == Health::kWell);
+  CHECK(v.notes == std::vector<std::string>{"no checkpoints are taken: no CRIU is installed"});
+}
