@@ -63,7 +63,8 @@ class ArchiveReader {
   ArchiveReader(const ArchiveReader&) = delete;
   ArchiveReader& operator=(const ArchiveReader&) = delete;
 
-  // The text of the head.  kBadArgument: the archive has no head of this name.
+  // The text of the head.  kBadArgument: the archive has no head of this name.  kDamaged: a file of
+  // zstd that was cut or changed before the head's end.
   Result<std::string> head(const std::string& name);
   // Passes everything that follows to `sink`, with the trees' names unchanged. kDamaged: the sink
   // got wrong data, but never a name that leaves its tree.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "checkpoint/archive.h"
 
@@ -80,7 +81,8 @@ Result<std::string> ArchiveReader::head(const std::string& name) {
   tar::Header header;
   bool ended = false;
   const auto got = next_member(header, ended);
-  if (!got && got.error().code != Code::kDamaged) return got.error();
+  const bool was_one = file_ != nullptr && file_->is_cut_or_changed();
+  if (!got && (got.error().code != Code::kDamaged || was_one)) return got.error();
   if (!got || ended || header.member.path != name || !S_ISREG(header.member.inode.mode) ||
       header.size > kHeadMax) {
     return failure(Code::kBadArgument, "read an archive",

@@ -3,10 +3,23 @@
 
 #include <zstd.h>
 
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
 #include "checkpoint/fault_points.h"
 #include "dmt/base/crc.h"
 
 namespace crane::checkpoint {
+namespace {
+
+// Compares with the first bytes of every zstd frame; a file that was cut may have fewer.
+bool begins_as_frame(const char* data, std::size_t size) {
+  constexpr unsigned char kMagic[] = {0x28, 0xb5, 0x2f, 0xfd};
+  return std::memcmp(data, kMagic, std::min(size, sizeof kMagic)) == 0;
+}
+
+}  // namespace
 
 void CompressedFile::Free::operator()(ZSTD_CCtx_s* context) const noexcept {
   ZSTD_freeCCtx(context);
@@ -99,14 +112,17 @@ Outcome DecompressedFile::step(ZSTD_outBuffer& out) {
     if (n < 0) return file_error("read", path_);
     in_size_ = static_cast<std::size_t>(n);
     in_used_ = 0;
+    if (std::exchange(is_first_, false)) begins_as_frame_ = begins_as_frame(in_.data(), in_size_);
     crc_ = crc32c(in_.data(), in_size_, crc_);
   }
   ZSTD_inBuffer in{in_.data(), in_size_, in_used_};
   const std::size_t had = out.pos;
   const std::size_t left = ZSTD_decompressStream(context_.get(), &out, &in);
-  if (ZSTD_isError(left) != 0) return damaged_(path_, ZSTD_getErrorName(left));
+  failed_ = ZSTD_isError(left) != 0;
+  if (failed_) return damaged_(path_, ZSTD_getErrorName(left));
   ended_ = left == 0;
-  if (!ended_ && out.pos == had && in.pos == in_used_) return damaged_(path_, "it ends early");
+  failed_ = !ended_ && out.pos == had && in.pos == in_used_;
+  if (failed_) return damaged_(path_, "it ends early");
   in_used_ = in.pos;
   return Done{};
 }

@@ -68,6 +68,8 @@ class DecompressedFile {
   Outcome finish(const char* surplus = "bytes follow its end");
 
   std::uint32_t crc() const noexcept { return crc_; }  // CRC32C of the file, after finish()
+  // Whether decompression failed although the file begins as a zstd frame does: it was one before.
+  bool is_cut_or_changed() const noexcept { return begins_as_frame_ && failed_; }
 
  private:
   Outcome step(ZSTD_outBuffer_s& out);
@@ -83,6 +85,7 @@ class DecompressedFile {
   const Descriptor fd_;
   std::uint32_t crc_ = 0;
   bool ended_ = false;  // the frame
+  bool is_first_ = true, begins_as_frame_ = false, failed_ = false;
 };
 
 }  // namespace crane::checkpoint

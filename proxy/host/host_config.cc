@@ -11,6 +11,7 @@
 #include "proxy/host/placement.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/branch_counter.h"
+#include "runtime/setup/data_in_use.h"
 #include "runtime/setup/http.h"
 #include "runtime/setup/option_table.h"
 #include "runtime/setup/profile.h"
@@ -65,12 +66,15 @@ Outcome take_data(const setup::GroupFile& f, const std::string& dir, Config& c) 
   c.base = dir + "/base";
   std::error_code ignored;
   if (!std::filesystem::is_directory(c.base, ignored)) {
+    if (auto p = setup::check_not_in_use(f.data, c.base); !p) return p;
     std::vector<checkpoint::LastingDirectory> directories;
     for (const auto& one : f.data) directories.push_back({one, one});
     if (const auto made = checkpoint::make_base(directories, c.base, checkpoint::Before::kStays);
         !made.ok()) {
-      return failure(Status::kDirectory, "cannot take the content of [server] data", f.data[0],
-                     made.error().message(), "check that directory");
+      const bool full = made.error().code == Code::kFull;
+      return failure(full ? Status::kDiskFull : Status::kDirectory,
+                     "cannot take the content of [server] data", f.data[0], made.error().message(),
+                     full ? "free space there" : "check that directory");
     }
   }
   for (const auto& one : f.data) {

@@ -156,13 +156,10 @@ std::string OperatorRequests::copy_log(const control::Message& request) {
 }
 
 // For maintenance, or to restart elsewhere in the log: stops this replica cleanly, if the group has
-// a majority without it.
+// a majority without it.  A permanent refusal (needed) has priority over a temporary one (busy), so
+// that the operator does not hand the lead over before a refusal.
 std::string OperatorRequests::drain() {
   const std::string own_name = fmt::format("replica {}", config_.replica);
-  if (leadership_.leads()) return refused("busy", own_name + " leads: hand the lead over first");
-  if (owner_.takes_checkpoint()) {
-    return refused("busy", own_name + " takes a checkpoint");
-  }
   int voters = 0, others = 0, servers = 0;
   for (const consensus::MemberStatus& m : group_.members()) {
     if (m.role != consensus::MemberRole::kVoter) continue;
@@ -178,6 +175,10 @@ std::string OperatorRequests::drain() {
   }
   if (servers == 0) {
     return refused("needed", own_name + " is needed: no other replica currently has a server");
+  }
+  if (leadership_.leads()) return refused("busy", own_name + " leads: hand the lead over first");
+  if (owner_.takes_checkpoint()) {
+    return refused("busy", own_name + " takes a checkpoint");
   }
   spdlog::info("an operator drains this replica");
   supervisor_.drained();

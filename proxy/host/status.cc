@@ -311,7 +311,9 @@ control::GroupView seen_by(const NodeStatus& s) {
   known.no_quorum = s.no_quorum;
   known.alarm = s.alarm;
   known.unsupervised = s.unsupervised;
-  return replica::seen_by(known, s.peers);
+  control::GroupView group = replica::seen_by(known, s.peers);
+  group.no_checkpoints = s.no_checkpoints;
+  return group;
 }
 
 control::Verdict verdict_of(const NodeStatus& status) {

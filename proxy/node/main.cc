@@ -291,7 +291,7 @@ int main(int argc, char** argv) {
   const Program program{{"crane-node", "One replica of a Crane group.", words_of(typed)},
                         version(),
                         "Example: crane-node --config /etc/crane/group.toml --replica 2\n"
-                        "Exit status: the server's own; 64 to 79, 100 to 123 are Crane's "
+                        "Exit status: the server's own; 64 to 85, 100 to 126 and 193 are Crane's "
                         "(REFERENCE.md: Exit status)."};
   const auto report = [](const std::string& mistake) {
     crane::setup::set_program("crane-node");

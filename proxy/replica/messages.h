@@ -73,6 +73,12 @@ struct RefusalMessage {
   char why[200] = {};
 };
 
+// From a follower to its leader: an operator of its host requests a checkpoint from it.  The leader
+// requests it by an entry, or does nothing.
+struct CheckpointWish {
+  std::uint64_t behind = 0;  // the last entry that the follower knew to be committed
+};
+
 // From a replica to each connected peer: its own state, from which the verdict of the group is made
 // (runtime/control/verdict.h, proxy/replica/status/peer_notes.h).
 struct PeerNote {
@@ -122,9 +128,11 @@ template <>
 struct MessageRow<PeerNote> : Row<6, 1> {};
 template <>
 struct MessageRow<proxy::Digest> : Row<7, 1> {};  // of a replica's outputs and schedule at a cut
+template <>
+struct MessageRow<CheckpointWish> : Row<8, 1> {};
 
 using Message = std::variant<ProgressMessage, CommittedMessage, ServerPlaceMessage, CheckpointNote,
-                             RefusalMessage, PeerNote, proxy::Digest>;
+                             RefusalMessage, PeerNote, proxy::Digest, CheckpointWish>;
 
 // --- the codec
 

@@ -158,7 +158,12 @@ struct PeerCheckpoint {
 struct PeerRefusal {
   RefusalMessage note;
 };
-// An operator requests a checkpoint from that replica, or from any; Answer follows.
+struct PeerWish {
+  ReplicaId from{};
+  CheckpointWish message;
+};
+// An operator requests a checkpoint from that replica, or from any; Answer follows.  A follower can
+// only pass on a request for itself.
 struct CheckpointRequested {
   std::optional<ReplicaId> of;
 };
@@ -197,8 +202,8 @@ struct Found {
 
 using Event = std::variant<Opened, Tick, CheckpointCommitted, Prepared, Looked, Slid, Dumped,
                            Packed, NotAdmitted, ServerRuns, ServerEnds, ServerRan, ServerBehind,
-                           PeerCommitted, PeerCheckpoint, PeerRefusal, CheckpointRequested,
-                           CheckpointSuggested, Lacked, Proposed, Found>;
+                           PeerCommitted, PeerCheckpoint, PeerRefusal, PeerWish,
+                           CheckpointRequested, CheckpointSuggested, Lacked, Proposed, Found>;
 
 // --- actions -------------------------------------------------------------------------------------
 
@@ -209,7 +214,7 @@ struct LogMessage {
 };
 struct SendNote {  // may be lost
   ReplicaId to{};
-  std::variant<CommittedMessage, CheckpointNote, RefusalMessage> message;
+  std::variant<CommittedMessage, CheckpointNote, RefusalMessage, CheckpointWish> message;
 };
 // Proposed follows.
 struct ProposeCheckpoint {

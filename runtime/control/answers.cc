@@ -39,7 +39,8 @@ constexpr F kVerdict[] = {
     {"health", Holds::kText, kAlways, "well, degraded, drained, starting, not serving, no leader"},
     {"serving", Holds::kFlag, kAlways, "a client that connects now is answered"},
     {"text", Holds::kText, kAlways, "one line, for people"},
-    {"notes", Holds::kTexts, kAlways, "what is wrong with which replica"},
+    {"notes", Holds::kTexts, kAlways,
+     "what is wrong with which replica; why no checkpoints are taken"},
 };
 
 // --- a member, in the view of a node

@@ -302,7 +302,9 @@ Verdict verdict_of(const GroupView& group) {
     v.serving = true;
     v.sound = group.alarm.empty();
     const std::int64_t spare = losses(voters.all, voters.there, voters.ready);
-    const bool full = spare == voters.belong - (voters.belong / 2 + 1);
+    // A group of two members has all that it can have, and stops at the next loss.
+    const bool full =
+        spare == voters.belong - (voters.belong / 2 + 1) && (spare > 0 || voters.belong == 1);
     v.health =
         v.sound && voters.whole && full && !group.unsupervised ? Health::kWell : Health::kDegraded;
     v.text = text_of(group, voters, spare);
@@ -315,6 +317,9 @@ Verdict verdict_of(const GroupView& group) {
     }
   }
   if (!group.alarm.empty()) voters.notes.push_back("the replicas differ: " + group.alarm);
+  if (!group.no_checkpoints.empty()) {
+    voters.notes.push_back("no checkpoints are taken: " + group.no_checkpoints);
+  }
   v.notes = std::move(voters.notes);
   return v;
 }

@@ -73,11 +73,12 @@ struct ReplicaView {
 
 struct GroupView {
   std::vector<ReplicaView> replicas;
-  bool knows_members = true;  // false: the number of tolerable losses is unknown
-  int leader = -1;            // -1: none is known
-  std::string no_quorum;      // why clients are not served; from the leader or the newest view
-  std::string alarm;          // which replica differed where
-  bool unsupervised = false;  // no crane-run restarts lost replicas
+  bool knows_members = true;   // false: the number of tolerable losses is unknown
+  int leader = -1;             // -1: none is known
+  std::string no_quorum;       // why clients are not served; from the leader or the newest view
+  std::string alarm;           // which replica differed where
+  std::string no_checkpoints;  // why a replica takes none; empty: all do
+  bool unsupervised = false;   // no crane-run restarts lost replicas
 };
 
 enum class Health : std::uint8_t { kWell, kDegraded, kDrained, kStarting, kNotServing, kNoLeader };
@@ -89,7 +90,8 @@ struct Verdict {
   bool sound = false;                    // and the replicas do not differ
   std::optional<std::int64_t> may_lose;  // nullopt: not known
   std::string text;                      // one line
-  std::vector<std::string> notes;        // problems of single replicas
+  // Problems of single replicas, and why none takes checkpoints.
+  std::vector<std::string> notes;
 };
 
 Verdict verdict_of(const GroupView& group);

@@ -114,8 +114,9 @@ bool Lasting::has_any(const std::string& name) const {
 
 // Checks that this start can continue with the data of the previous one.
 Outcome Lasting::check_known() const {
-  const auto wrong = [this](const std::string& cause, const std::string& todo) {
-    return failure(Status::kUsage, "cannot continue the group", directories_.dir(), cause,
+  const auto wrong = [this](const std::string& cause, const std::string& todo,
+                            Status status = Status::kUsage) {
+    return failure(status, "cannot continue the group", directories_.dir(), cause,
                    todo +
                        "; or name another group (--name), or remove that directory to start over "
                        "with the machine's files");
@@ -138,8 +139,11 @@ Outcome Lasting::check_known() const {
                  "name the same directories");
   }
   if (known_->program != options_.program) {
-    return wrong("its log was written by another command: " + command_of(known_->program),
-                 "start that command, because it replays the log");
+    return wrong(
+        "its log was written by another command: " + command_of(known_->program),
+        "start that command, because it replays the log; while it runs, crane-ctl upgrade " +
+            options_.name + " -- " + command_of(options_.program) + " switches to this one",
+        Status::kOtherCommand);
   }
   std::error_code ignored;
   // If both are missing, the first start did not get as far as a log.

@@ -39,7 +39,8 @@ class Lasting {
   Lasting(const Options& options, const setup::GroupDirectories& directories)
       : options_(options), directories_(directories) {}
 
-  // Prepares the lasting data for a start.  Fails with kUsage, kDirectory, kDiskFull, kGroupExists.
+  // Prepares the lasting data for a start.  Fails with kUsage, kDirectory, kDiskFull, kGroupExists,
+  // kOtherCommand.
   // REQUIRES: the group's directories exist and are locked; no node runs.
   Outcome open();
 

@@ -318,6 +318,7 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
   if (auto p = setup::check_resolver(o.resolver); !p) return p;
   const int here = o.remote.hosts.empty() ? o.places() : 1;
   if (auto p = setup::check_http(o.http, here); !p) return p;
+  if (auto p = setup::check_http_apart(o.http, here, o.publish, o.program); !p) return p;
   if (o.trace && o.record.empty()) {
     return failure(Status::kUsage, "command line", "--trace", "the turns need a directory",
                    "add --record DIR");

@@ -152,7 +152,8 @@ int stop_supervised(const Options& options) {
   const std::string directory = directory_of(options.place());
   const pid_t pid = crane_run_of(directory);
   if (pid == 0) {
-    print_message("no group " + options.name + " runs in " + fs::path(directory).parent_path().string());
+    print_message("no group " + options.name + " runs in " +
+                  fs::path(directory).parent_path().string());
     return 0;
   }
   if (kill(pid, SIGTERM) != 0) {

@@ -23,6 +23,7 @@
 #include "runtime/setup/outbound.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/soft_barrier.h"
+#include "runtime/setup/suggest.h"
 
 namespace crane::setup {
 namespace {
@@ -54,7 +55,7 @@ class Section {
   void get(const char* key, std::string& value, bool needed = false) {
     const toml::node* node = find(key);
     if (node == nullptr) {
-      if (needed) wrong(nullptr, key, "is missing", "add it");
+      if (needed) missing(key);
       return;
     }
     const auto text = node->value_exact<std::string>();
@@ -85,7 +86,7 @@ class Section {
                   bool needed = false) {
     const toml::node* node = find(key);
     if (node == nullptr) {
-      if (needed) wrong(nullptr, key, "is missing", "add it");
+      if (needed) missing(key);
       return;
     }
     const auto given = node->value_exact<std::int64_t>();
@@ -128,11 +129,22 @@ class Section {
   void finish() {
     for (const auto& [key, node] : table_) {
       const std::string name(key.str());
-      if (known_.count(name) == 0) wrong(&node, name, "is not known", "see GROUP_FILE.md");
+      if (known_.count(name) != 0) continue;
+      const std::string meant = nearest(name, {known_.begin(), known_.end()});
+      wrong(&node, name, "is not known",
+            (meant.empty() ? "" : "did you mean " + meant + "? ") + "see GROUP_FILE.md");
     }
   }
 
  private:
+  // The key may be mistyped; finish() would report that too late.
+  void missing(const std::string& key) {
+    std::vector<std::string> others;
+    for (const auto& [other, node] : table_) others.emplace_back(other.str());
+    const std::string typed = nearest(key, others);
+    wrong(table_.get(typed), key, "is missing",
+          typed.empty() ? "add it" : "add it, or correct " + typed);
+  }
   void get_option(const OptionRow& row, std::uint32_t& value) {
     get_number(row.key, value, 0, row.limits.most);
   }

@@ -5,8 +5,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 
+#include "dmt/base/place.h"
 #include "runtime/setup/address.h"
 #include "runtime/setup/preflight.h"
 
@@ -18,6 +20,34 @@ constexpr int kPortMost = 65535;
 bool is_any(const VirtualAddress& address) {
   return std::all_of(std::begin(address.ip), std::end(address.ip),
                      [](auto byte) { return byte == 0; });
+}
+
+// "-p", "--port", "admin_port", "--listen", but not "--report".
+bool is_about_ports(const std::string& option) {
+  std::string part;
+  for (const char c : option + "-") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      part += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      continue;
+    }
+    if (part == "port" || part == "listen") return true;
+    part.clear();
+  }
+  return option == "-p";
+}
+
+// The port of "ADDRESS:PORT", also after "--listen=" and "tcp://"; 0: the word is none.
+std::uint16_t port_of_address(const std::string& word) {
+  const auto begin = word.find_last_of("=/");
+  const std::string text = begin == std::string::npos ? word : word.substr(begin + 1);
+  VirtualAddress address{};
+  return parse_address(text, address) ? address.port : std::uint16_t{0};
+}
+
+// "10.0.0.1" of "10.0.0.1:80", "::1" of "[::1]:80".
+std::string host_of(const std::string& address) {
+  const std::string host = address.substr(0, address.rfind(':'));
+  return host.front() == '[' ? host.substr(1, host.size() - 2) : host;
 }
 
 }  // namespace
@@ -48,6 +78,50 @@ Outcome check_http_ports(const std::string& text, int replicas) {
     return failure(Status::kPortTaken, "replica " + std::to_string(i) + " cannot answer HTTP",
                    place, "the port is taken",
                    "stop its owner, or choose another port with --http");
+  }
+  return Done{};
+}
+
+std::vector<NamedPort> named_ports(const std::vector<std::string>& command) {
+  std::vector<NamedPort> all;
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string& word = command[i];
+    const auto equals = word.find('=');
+    std::uint16_t port = 0;
+    if (is_about_ports(command[i - 1]) && i > 1 && parse_port(word, port)) {
+      all.push_back({port, command[i - 1] + " " + word});
+    } else if (equals != std::string::npos && is_about_ports(word.substr(0, equals)) &&
+               parse_port(word.substr(equals + 1), port)) {
+      all.push_back({port, word});
+    } else if (word.starts_with("-p") && parse_port(word.substr(2), port)) {
+      all.push_back({port, word});
+    } else if (port = port_of_address(word); port != 0) {
+      all.push_back({port, word});
+    }
+  }
+  return all;
+}
+
+Outcome check_http_apart(const std::string& text, int replicas, const Ports& publish,
+                         const std::vector<std::string>& command) {
+  const auto wrong = [](const std::string& address, int replica, const std::string& other) {
+    return failure(Status::kUsage, "--http", address,
+                   "replica " + std::to_string(replica) +
+                       " answers HTTP there, and clients reach " + other + " at the same port",
+                   "choose another port with --http");
+  };
+  for (int i = 0; !text.empty() && i < replicas; ++i) {
+    const std::string address = http_of_replica(text, i);
+    const VirtualAddress http = *parse_http(address);
+    for (const Published& port : publish) {
+      const bool apart = port.ours != http.port || !place::overlap(host_of(address), port.address);
+      if (apart) continue;
+      return wrong(address, i, "--publish " + crane::setup::text(port));
+    }
+    if (!publish.empty()) continue;  // its other ports are not ports of this machine
+    for (const NamedPort& port : named_ports(command)) {
+      if (port.port == http.port) return wrong(address, i, "the server (" + port.word + ")");
+    }
   }
   return Done{};
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
+#include <string_view>
 #include <utility>
 
 #include "dmt/base/clock.h"
@@ -69,6 +70,17 @@ std::string head_of(Level level) {
   static const bool terminal = isatty(STDERR_FILENO) != 0;
   if (is_journal()) return "<" + std::to_string(static_cast<int>(level)) + ">";
   return !keeps_a_log || terminal ? "" : time_now();
+}
+
+std::string without_time(const std::string& line) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00+0000 ";  // time_now()
+  if (line.size() < kForm.size()) return line;
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    const bool digit = line[i] >= '0' && line[i] <= '9';
+    const bool sign = kForm[i] == '+' && line[i] == '-';
+    if (kForm[i] == '0' ? !digit : line[i] != kForm[i] && !sign) return line;
+  }
+  return line.substr(kForm.size());
 }
 
 void print_message(const std::string& text, Level level) {

@@ -37,6 +37,11 @@
 //   124     a replica needs entries that left all logs     start the group again
 //   125     the server went to the background              run it in the foreground
 //   126     --branch-counter does not work                 see the message; leave it out
+//   193     another process writes to a directory of       stop the named process
+//           --data
+//   194     the group's data belong to another command     run that command, or crane-ctl upgrade
+//
+// The last two are larger than 128 + n for every signal n, and smaller than systemd's own.
 //
 // Form of a message: `crane-run: <what>: <object>: <cause>; <what to do>`.
 
@@ -75,6 +80,8 @@ enum class Status : int {
   kTooFarBehind = 124,
   kInBackground = 125,
   kNoBranchCounter = 126,
+  kDataInUse = 193,
+  kOtherCommand = 194,
 };
 
 // The reason why crane-run ends before or instead of the server: an Error with the exit status
@@ -110,6 +117,9 @@ void finish_messages();
 void keep_log();
 // The text that print_message() writes before the program's name.
 std::string head_of(Level level);
+// A line of another Crane program without the time at its beginning, to be passed on by
+// print_message().
+std::string without_time(const std::string& line);
 // The program-wide switch of --verbose; without it detail() does nothing.
 void set_verbose(bool on);
 void detail(const std::string& text);

@@ -33,6 +33,12 @@ Outcome no_directory(const std::string& path, const std::string& cause) {
                  "name another one with --dir, or correct its permissions");
 }
 
+// A full disk is no wrong directory: a service waits for room.
+Outcome not_made(const std::string& path, int error) {
+  if (error != ENOSPC && error != EDQUOT) return no_directory(path, strerror(error));
+  return failure(Status::kDiskFull, "no room", path, strerror(error), "free space there");
+}
+
 // Refuses the segment of a killed group if another version of Crane wrote it, because that version
 // may still need it (a checkpoint, an examination).  Other segments will be removed.
 Outcome check_version(const std::string& segment) {
@@ -67,7 +73,7 @@ Outcome make_homes(const GroupPlace& place, const std::string& top) {
   for (int i = 0; i < place.replicas; ++i) {
     std::error_code failed;
     fs::create_directories(top + "/r" + std::to_string(i), failed);
-    if (failed) return no_directory(top, failed.message());
+    if (failed) return not_made(top, failed.value());
   }
   return Done{};
 }
@@ -276,14 +282,11 @@ Outcome GroupDirectories::lock(const std::string& directory, const std::string& 
   for (;;) {
     std::error_code failed;
     fs::create_directories(directory, failed);
-    if (failed) return no_directory(directory, failed.message());
+    if (failed) return not_made(directory, failed.value());
     const std::string path = directory + "/lock";
     const int fd = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0 && errno == ENOENT) continue;
-    if (fd < 0 && errno == ENOSPC) {
-      return failure(Status::kDiskFull, "no room", directory, strerror(errno), "free space there");
-    }
-    if (fd < 0) return no_directory(directory, strerror(errno));
+    if (fd < 0) return not_made(directory, errno);
     if (!flock_soon(fd, hold == Hold::kAlone ? LOCK_EX : LOCK_SH)) {
       close(fd);
       return failure(Status::kGroupExists, "cannot start the group", name,

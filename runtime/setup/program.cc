@@ -155,6 +155,11 @@ Outcome find_program(const std::string& name, std::string& path) {
     }
     if (unusable.empty()) unusable = candidate;
   }
+  std::error_code ignored;
+  if (name.find('/') != std::string::npos && std::filesystem::is_directory(name, ignored)) {
+    return failure(Status::kNotExecutable, "cannot run the program", name, "it is a directory",
+                   "name the program in it");
+  }
   if (!unusable.empty()) {
     return failure(Status::kNotExecutable, "cannot run the program", unusable, "not executable",
                    "chmod +x it, or name the right file");

@@ -94,13 +94,16 @@ def refused(scenario, file, status, words, what, *command, home):
 
 
 def damaged_copies(scenario, file):
-    """Returns two copies of `file`: one is cut short, the other one has a changed byte."""
+    """Returns three copies of `file`: two are cut short, one of them before its head's end, and one
+    has a changed byte."""
     bytes_ = file.read_bytes()
     short, changed = scenario.work / "short.tar.zst", scenario.work / "changed.tar.zst"
+    stub = scenario.work / "stub.tar.zst"
+    stub.write_bytes(bytes_[:100])
     short.write_bytes(bytes_[:len(bytes_) * 2 // 3])
     middle = len(bytes_) // 2
     changed.write_bytes(bytes_[:middle] + bytes([bytes_[middle] ^ 255]) + bytes_[middle + 1:])
-    return short, changed
+    return short, stub, changed
 
 
 def begins_with(scenario, copy, pushers, before):
@@ -174,7 +177,7 @@ def export_and_import(scenario, kind):
     scenario.check(status == 111 and copied in text, "an existing group is refused",
                    f"{status}: {text}")
     for bad in damaged_copies(scenario, file):
-        refused(scenario, bad, 5, [str(bad)], f"{bad.name}", "data", "import", home=home)
+        refused(scenario, bad, 5, [f"{bad} is damaged"], f"{bad.name}", "data", "import", home=home)
     h.shutil.rmtree(server.data)   # as on a machine that never had it
     begins_with(scenario, Imported(scenario, server, copied, home), pushers, before)
 
@@ -220,7 +223,14 @@ def back_up_and_restore(scenario, kind):
     scenario.check((file.stat().st_mode & 0o777) == 0o600, "the backup is its owner's alone")
     h.shutil.rmtree(last.dir)
     for bad in damaged_copies(scenario, file):
-        refused(scenario, bad, 5, [str(bad)], f"restore {bad.name}", "restore", home=home)
+        refused(scenario, bad, 5, [f"{bad} is damaged"], f"restore {bad.name}", "restore",
+                home=home)
+    elsewhere = scenario.work / "elsewhere"
+    status, text = control(scenario, "restore", file, home=elsewhere)
+    scenario.check(status == 0 and f"crane-run --dir {elsewhere} " in text
+                   and f"--dir {home} " not in text,
+                   "a restore elsewhere prints the command with the new --dir", text)
+    h.shutil.rmtree(elsewhere)
     status, text = control(scenario, "restore", file, home=home)
     scenario.check(status == 0 and "continues from there" in text, "restore", text)
     goes_on(scenario, last, pushers, before, "restored")

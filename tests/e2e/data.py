@@ -7,6 +7,7 @@ written, and later changes to it are never mixed in.
 redis with its append-only file, durability memory, then disk; slapd, durability memory.
 """
 import signal
+import subprocess
 
 import _data as d
 import _harness as h
@@ -85,6 +86,16 @@ def killed_in_memory(scenario, kind):
     last.stop()
 
 
+def another_command(scenario, last):
+    """The log was written by one command line; the way to another one is named."""
+    done = subprocess.run([*last.group.command(), "--another-word"], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=60, cwd="/")
+    way = f"crane-ctl upgrade {last.group.name} -- "
+    scenario.check(done.returncode == 194 and "was written by another command" in done.stdout
+                   and way in done.stdout, f"{last.server.name}: another command line: status 194",
+                   f"{done.returncode}: {done.stdout}")
+
+
 def on_disk(scenario, kind):
     """Durability disk, one option: everything acknowledged is there after any kind of failure."""
     server = kind(m.place_of(scenario, kind), h.free_port())
@@ -92,6 +103,7 @@ def on_disk(scenario, kind):
     last.start()
     serve(last, 0)
     last.stop()
+    another_command(scenario, last)
     last.start()
     last.check("durability disk: stopped, started")
 

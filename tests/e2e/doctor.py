@@ -227,6 +227,30 @@ def of_a_group(scenario):
     scenario.check(status == NO_SUCH_GROUP, "for an unknown group: 3", f"{status}: {text}")
 
 
+def of_a_group_without_criu(scenario):
+    """The doctor names the way to a CRIU first, and status says that there are no checkpoints."""
+    port = h.free_port()
+    os.environ["CRANE_CRIU"] = "/none"
+    try:
+        with h.Group(scenario, h.redis_program(port), port=port) as group:
+            group.settle()
+            h.ctl(scenario, "checkpoint", "now", group.name, "--dir", str(group.home))
+            text = h.ctl(scenario, "status", group.name, "--dir", str(group.home))[1]
+            scenario.check("checkpoint: none are taken: CRANE_CRIU" in text,
+                           "status says why there are no checkpoints", text)
+            notes = group.verdict()[1]["verdict"]["notes"]
+            scenario.check(any(n.startswith("no checkpoints are taken: CRANE_CRIU") for n in notes),
+                           "so does a note of the verdict", str(notes))
+            text = h.ctl(scenario, "doctor", group.name, "--dir", str(group.home), "-o", "json")[1]
+            found = next(f for f in json.loads(text)["findings"] if f["area"] == "recovery")
+            scenario.check(found["verdict"] == "limited" and "get_criu.sh" in found["mend"]
+                           and "--restart-checkpoints" not in found["mend"],
+                           "crane-ctl doctor names get_criu.sh", str(found))
+            group.stop()
+    finally:
+        del os.environ["CRANE_CRIU"]
+
+
 def body(scenario):
     place = scenario.work / "place"
     place.mkdir()
@@ -241,6 +265,8 @@ def body(scenario):
         without_parts(scenario, place)
         killed(scenario, place)
     of_a_group(scenario)
+    if h.can_contain():
+        of_a_group_without_criu(scenario)
 
 
 if __name__ == "__main__":

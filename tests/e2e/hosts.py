@@ -246,6 +246,15 @@ def replacing(scenario):
             scenario.check(incr(address, port) == counted, "the group continues", counted)
         code, text, _ = group.ctl("member", "replace", str(old), str(fresh))
         scenario.check(code == 0, "a completed replacement is not repeated", text)
+        old = min(voters - {group.leader(others_than=sorted(set(range(5)) - voters))})
+        code, text, error = group.ctl("member", "remove", str(old), group.name)
+        scenario.check(code == 0 and group.wait(old) == 71, "a follower is removed",
+                       f"{code}: {text}{error}")
+        h.wait_until(lambda: "serving, 2 of 2: ONE MORE LOSS STOPS IT" in group.ctl("status")[1],
+                     30, "two members are left")
+        code, text, _ = group.ctl("status")
+        scenario.check(code == 1, "crane-ctl status ends with 1: one more loss stops the group",
+                       f"{code}: {text}")
 
 
 def refusals(scenario):

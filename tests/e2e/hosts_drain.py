@@ -7,7 +7,7 @@ The leader is drained on its host and hands over, and the others continue; anoth
 and cannot be drained. crane-run does not restart the drained replica; resumed, it recovers from a
 checkpoint that it fetches. It is replaced in its own place; a resume that cannot succeed leaves it
 drained; a group with a drained replica is stopped. Then the same for nodes without crane-run, which
-no process restarts.
+no process restarts. A follower's host exports the server's data.
 """
 import contextlib
 import os
@@ -132,6 +132,10 @@ def drain_leader(scenario, group):
     run(scenario, group, "a replica that is needed is not drained", other, "replica", "drain",
         str(other),
         status=5, says=[f"replica {other} is needed", ";"])
+    text = run(scenario, group, "nor is the leader, which is needed", leader, "replica", "drain",
+               str(leader), status=5, says=[f"replica {leader} is needed", ";"])
+    scenario.check("handed over" not in text and group.leader() == leader,
+                   "it keeps the lead: the refusal moves nothing", f"{text} {group.brief()}")
     scenario.check(h.alive(agent) and len(group.live()) == 2, "its agent waits", group.brief())
     return number
 
@@ -274,6 +278,41 @@ def without_crane_run(scenario, network):
         nothing_is_left(scenario, group)
 
 
+def exported(scenario, network):
+    """One replica per host: a follower exports its server's data, and asks the leader's host."""
+    port, data = h.free_port(), scenario.work / "exported"
+    data.mkdir()
+    data.chmod(0o777)
+    (data / "notes.txt").write_text("of the machine")
+    secret = scenario.work / "secret-of-exported"
+    secret.write_text("1a57" * 16)
+    secret.chmod(0o600)
+    program = h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0",
+                              "--dir", str(data), "--appendonly", "yes")
+    with Apart(scenario, network, program, port=port,
+               options=["--durability", "disk", "--secret-file", str(secret), "--data", str(data),
+                        "--checkpoint-every", "0", "--checkpoint-log", "0"]) as group:
+        leader = group.leader()
+        near = others(group, leader)[0]
+        group.put(near, 1)
+        group.settle(60)
+        file = scenario.work / "exported.tar.zst"
+        run(scenario, group, "no follower on the leader's host: refused", leader, "data", "export",
+            str(file), status=5, says=["run this on a follower's host"])
+        run(scenario, group, "no such replica", near, "checkpoint", "now", "--replica", "9",
+            status=5, says=["replica 9 is not a member"])
+        text = run(scenario, group, "a follower's host exports the data", near, "data", "export",
+                   str(file), says=[f"replica {near} requests a checkpoint", f"by replica {near}"])
+        held = subprocess.run(["tar", "--zstd", "-tf", str(file)], stdout=subprocess.PIPE,
+                              text=True, check=False).stdout
+        scenario.check("exported/notes.txt" in held and "appendonly" in held,
+                       "the file has the machine's and the server's files", f"{text}\n{held}")
+        run(scenario, group, "a follower's host can request a checkpoint, too", near, "checkpoint",
+            "now", "--replica", str(near), says=[f"replica {near} requests a checkpoint",
+                                                 "published"])
+        scenario.check(group.incr(leader) >= 1, "the clients are served")
+
+
 def by_themselves(scenario, network):
     """No process starts these nodes: drain ends one in order, and reports how it recovers."""
     port = h.free_port()
@@ -305,6 +344,7 @@ def body(scenario):
         agents(scenario, network)
         majority_is_lost(scenario, network)
         without_crane_run(scenario, network)
+        exported(scenario, network)
         by_themselves(scenario, network)
 
 

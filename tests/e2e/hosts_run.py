@@ -78,6 +78,9 @@ def serve_and_lose(scenario, network):
                        "clients of every host are served again", got)
         scenario.check(group.stop() == 0 and "interrupted, stopping" in group.said(),
                        "Ctrl-C ends it with status 0", group.said())
+        doubled = [line for line in group.said().splitlines()
+                   if len(re.findall(r"\d{4}-\d\d-\d\dT", line)) > 1]
+        scenario.check(not doubled, "each line has one time", doubled)
         gone(scenario, group, "all is gone")
 
 

@@ -12,6 +12,7 @@ import contextlib
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import threading
 
@@ -180,6 +181,40 @@ def disk(scenario):
                            "disk: acknowledged writes survive the kill of all")
 
 
+def service(scenario):
+    """The copy of --data does not fit: under a service manager crane-run waits for room, because
+    systemd would give up after a few attempts. Without one, it ends."""
+    port, data = h.free_port(), scenario.work / "data"
+    data.mkdir()
+    (data / "large").write_bytes(os.urandom(60 * MEGABYTE))
+    with small_disk(scenario, 160) as path, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        group = h.Group(scenario, h.redis_program(port), port=port, options=["--data", str(data)])
+        group.home = path
+        group.dir = path / group.name
+        full = fill(path, 30 * MEGABYTE)
+        group.launch()
+        status, log = group.process.wait(60), group.log.read_text()
+        scenario.check(status == NO_ROOM and "cannot copy the content of --data" in log,
+                       "no room for a copy of --data: status 109", f"{status}: {log}")
+        manager.bind(str(scenario.work / "notify"))
+        os.environ["NOTIFY_SOCKET"] = str(scenario.work / "notify")
+        try:
+            group.launch()
+            h.wait_until(lambda: group.log.read_text().count("tries again every 2 s") > 1, 60,
+                         "crane-run waits for room")
+            scenario.check(group.process.poll() is None, "as a service, crane-run waits for room",
+                           group.log.read_text())
+            full.unlink()
+            h.wait_until(group.is_ready, 60, "the group starts when there is room")
+            scenario.check(group.stop() == 0, "it starts when there is room",
+                           group.log.read_text())
+        finally:
+            del os.environ["NOTIFY_SOCKET"]
+            if group.process.poll() is None:
+                group.kill_all()
+
+
 def body(scenario):
     h.need("redis-server", "unshare")
     if os.geteuid() != 0:
@@ -187,6 +222,8 @@ def body(scenario):
     refused(scenario)
     memory(scenario)
     disk(scenario)
+    if h.can_contain():
+        service(scenario)
 
 
 if __name__ == "__main__":

@@ -89,6 +89,19 @@ def taken_port(uses):
                      ["redis-server", "--port", str(port), "--save", ""])
 
 
+def http_and_server(uses):
+    """A replica would answer HTTP at a port that clients use for the server."""
+    port = h.free_port()
+    if port > 65000:
+        return
+    for what, words in (("published", ["--publish", f"{port + 1}:80"]), ("the server's", [])):
+        says = [f"127.0.0.1:{port + 1}", words[0] if words else f"-p {port + 1}", "replica 1"]
+        for more in ([], ["--dry-run"]):
+            uses.run(" ".join([f"--http with a {what} port", *more]), 100, says,
+                     ["sleep", "60", "-p", str(port + 1)], options=["--http", str(port), *words,
+                                                                    *more])
+
+
 def branch_counter(uses):
     """Refused together with other options, and on a machine without a counter."""
     for options, says in ((["--slice", "0"], "--slice 0"), (["--mode", "parallel"], "parallel"),
@@ -171,6 +184,36 @@ def dry_runs(scenario, uses):
     uses.run("--dry-run --stop", 100, "--help", options=["--dry-run", "--stop"])
 
 
+def data_in_use(scenario, uses):
+    """A native server still runs on the directory; a process that only reads it does no harm."""
+    data = scenario.work / "data"
+    data.mkdir()
+    file = data / "pages"
+    file.write_text("1")
+    options = ["--data", str(data), "--dry-run"]
+    with open(file, "r+b"):   # by this process
+        says = [str(data), f"process {os.getpid()} ", f"{file} open for writing", "stop it"]
+        uses.run("--data that another process writes", 193, says, options=options[:2])
+        uses.run("--dry-run: --data that another process writes", 193, says, options=options)
+        namesake = scenario.work / "namesake"
+        (namesake / "data").mkdir(parents=True)
+        if shutil.which("unshare"):
+            done = subprocess.run(in_new_mounts(f"mount --bind {namesake}/data {data}")
+                                  + [str(scenario.out / "crane-run"), "--dir", str(uses.home),
+                                     *options, "--", "sleep", "60"], cwd="/", text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  timeout=TIMEOUT)
+            scenario.check(done.returncode == 0,
+                           "another directory at the same path, in other mounts, is not in use",
+                           f"{done.returncode}: {done.stdout}")
+    with open(file, "rb"):
+        done = subprocess.run([str(scenario.out / "crane-run"), "--dir", str(uses.home), *options,
+                               "--", "sleep", "60"], stdout=subprocess.PIPE, cwd="/", text=True,
+                              stderr=subprocess.STDOUT, timeout=TIMEOUT)
+    scenario.check(done.returncode == 0, "a process that only reads the data is no obstacle",
+                   f"{done.returncode}: {done.stdout}")
+
+
 def body(scenario):
     uses = Uses(scenario)
     command_lines(scenario)
@@ -178,6 +221,8 @@ def body(scenario):
     plain = scenario.work / "not-executable"
     plain.write_text("#!/bin/sh\n")
     uses.run("a program that may not be executed", 103, "not executable", [str(plain)])
+    uses.run("a directory as program", 103, ["it is a directory", "name the program"],
+             [str(scenario.work)])
     program = compiled(scenario, "static", EMPTY, "-static")
     if program:
         uses.run("a static program", 104, "static", [str(program)])
@@ -201,8 +246,11 @@ def body(scenario):
     uses.run("an unknown option", 100, "--help", options=["--no-such-option"])
     uses.run("a dead directory", 108, "/proc/nothing", home="/proc/nothing")
     branch_counter(uses)
+    http_and_server(uses)
     taken_port(uses)
     dry_runs(scenario, uses)
+    if uses.container:
+        data_in_use(scenario, uses)
     if os.geteuid() == 0:
         without_root(uses)
         full = scenario.work / "full"

@@ -81,7 +81,17 @@ void CheckpointRequests::refuse(const char* kind, const std::string& text, const
                                 ActionList& out) {
   const Reason reason = std::exchange(open_, {});
   if (reason.kind == Reason::kOperator) out.push_back(Answer{kind, text, {}, {}});
+  if (reason.kind == Reason::kWish) log_wish(reason, text, out);
   if (reason.kind == Reason::kSchedule) schedule_.failed(facts.now_ns, false);
+}
+
+// The operator waits on another host, and sees the status of that host's replica only.
+void CheckpointRequests::log_wish(const Reason& reason, const std::string& result,
+                                  ActionList& out) {
+  out.push_back(
+      LogMessage{Level::kInfo,
+                 fmt::format("an operator of replica {} requests a checkpoint after entry {}: {}",
+                             value(reason.of), value(reason.behind), result)});
 }
 
 void CheckpointRequests::proposed(const Proposed& result, const Facts& facts, ActionList& out) {
@@ -113,6 +123,9 @@ void CheckpointRequests::proposed(const Proposed& result, const Facts& facts, Ac
       out.push_back(
           LogMessage{Level::kInfo, fmt::format("replica {} needs a checkpoint after entry {}: {}",
                                                value(reason.of), value(reason.behind), text)});
+      break;
+    case Reason::kWish:
+      log_wish(reason, text, out);
       break;
     case Reason::kNone:
     case Reason::kCraneRun:

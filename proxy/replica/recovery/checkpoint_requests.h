@@ -43,6 +43,10 @@ class CheckpointRequests {
   // Requests one for crane-run, on behalf of a replica that waits for one; not if its operator
   // wants none.
   void request_if_needed(const Facts& facts, ActionList& out);
+  // Requests one from replica `peer`, for an operator of its host.
+  void wish(ReplicaId peer, Index behind, const Facts& facts, ActionList& out) {
+    ask({Reason::kWish, peer, behind}, peer, facts, out);
+  }
   // The result of the last request.
   void proposed(const Proposed& result, const Facts& facts, ActionList& out);
   // Called while this replica serves.  `full`: inputs wait for a checkpoint.
@@ -62,13 +66,23 @@ class CheckpointRequests {
 
  private:
   struct Reason {
-    enum Kind : std::uint8_t { kNone, kOperator, kCraneRun, kSchedule, kLacks, kWaits, kReturned };
+    enum Kind : std::uint8_t {
+      kNone,
+      kOperator,
+      kCraneRun,
+      kSchedule,
+      kLacks,
+      kWaits,
+      kReturned,
+      kWish
+    };
     Kind kind = kNone;
-    ReplicaId of{};  // kLacks, kWaits, kReturned: that replica
-    Index behind{};  // kReturned
+    ReplicaId of{};  // kLacks, kWaits, kReturned, kWish: that replica
+    Index behind{};  // kReturned, kWish
   };
   void ask(Reason reason, std::optional<ReplicaId> of, const Facts& facts, ActionList& out);
   void refuse(const char* kind, const std::string& text, const Facts& facts, ActionList& out);
+  static void log_wish(const Reason& reason, const std::string& result, ActionList& out);
   std::vector<ReplicaId> able(const Facts& facts) const;
   std::vector<ReplicaId> soonest(const Facts& facts) const;
   void give_up_lost(const Facts& facts);

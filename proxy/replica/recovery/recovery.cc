@@ -215,7 +215,20 @@ void Recovery::on(const ServerRan& event, const Facts& facts) {
 // --- requests -----------------------------------------------------------------------------------
 
 void Recovery::on(const CheckpointRequested& event, const Facts& facts) {
-  requests_.ask(event.of, facts, out_);
+  const bool led = facts.view != View{0} && value(facts.leader) < kReplicasMax;
+  const bool passes_on =
+      event.of == self() && !facts.leads && led && !acceptor_only_ && consensus::votes(facts.role);
+  if (!passes_on) return requests_.ask(event.of, facts, out_);
+  out_.push_back(SendNote{facts.leader, CheckpointWish{value(facts.committed)}});
+  out_.push_back(Answer{nullptr,
+                        fmt::format("replica {} requests a checkpoint of its server from the "
+                                    "leader, replica {}",
+                                    value(self()), value(facts.leader)),
+                        self(), Index{value(facts.committed) + 1}});
+}
+
+void Recovery::on(const PeerWish& event, const Facts& facts) {
+  if (facts.leads) requests_.wish(event.from, Index{event.message.behind}, facts, out_);
 }
 
 void Recovery::on(const CheckpointSuggested&, const Facts& facts) {

@@ -96,6 +96,8 @@ void ModelReplica::on(const SendNote& action) {
     other.receive(PeerCommitted{from, *m});
   } else if (const auto* n = std::get_if<CheckpointNote>(&action.message)) {
     other.receive(PeerCheckpoint{*n});
+  } else if (const auto* w = std::get_if<CheckpointWish>(&action.message)) {
+    other.receive(PeerWish{from, *w});
   } else {
     other.receive(PeerRefusal{std::get<RefusalMessage>(action.message)});
   }

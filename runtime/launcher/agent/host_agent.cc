@@ -28,6 +28,7 @@
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/return_notice.h"
 #include "runtime/setup/branch_counter.h"
+#include "runtime/setup/data_in_use.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/host_address.h"
 #include "runtime/setup/messages.h"
@@ -191,6 +192,8 @@ Outcome HostAgent::prepare(const Json& command) {
   }
   if (auto p = setup::check_virtual_ip(file_.virtual_ip); !p) return p;
   if (file_.state_dir.empty()) file_.state_dir = setup::default_directory();
+  const std::string base = file_.state_dir + "/" + file_.name + "/base";
+  if (auto p = setup::check_not_in_use(file_.data, base); !p) return p;
   const int replicas = static_cast<int>(file_.replicas.size());
   const setup::GroupPlace place{file_.name, file_.state_dir, replicas,     file_.record,
                                 false,      false,           file_.ring_mb};
@@ -291,7 +294,8 @@ std::string HostAgent::replica_home() const {
 std::string HostAgent::drained_mark() const { return replica_home() + "/" + setup::kDrainedMark; }
 
 void HostAgent::on_node_end(int status) {
-  lines_.read_from(node_.out, [this](const std::string& line) { last_line_ = line; });
+  lines_.read_from(node_.out,
+                   [this](const std::string& line) { last_line_ = setup::without_time(line); });
   if (node_.out >= 0) close(node_.out);
   node_.out = node_.pid = -1;
   serves_ = false;
@@ -423,8 +427,8 @@ int HostAgent::run() {
     if (fds[3].revents != 0) wire_.flush();
     if (fds[2].revents != 0) {
       const bool more = lines_.read_from(node_.out, [this](const std::string& line) {
-        last_line_ = line;
-        wire_.send({{"t", "line"}, {"text", line}}, true);
+        last_line_ = setup::without_time(line);  // crane-run adds its own
+        wire_.send({{"t", "line"}, {"text", last_line_}}, true);
       });
       if (!more) {
         close(node_.out);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "checkpoint/base.h"
 #include "checkpoint/container_supervisor.h"
@@ -18,6 +19,7 @@
 #include "dmt/base/clock.h"
 #include "runtime/launcher/ctl/starter.h"
 #include "runtime/launcher/known_group.h"
+#include "runtime/launcher/take_over.h"
 #include "runtime/launcher/version.h"
 #include "runtime/setup/preflight.h"
 
@@ -134,6 +136,48 @@ Result<About> parse_about(const std::string& text, const char* head, const std::
   }
   return failure(Code::kDamaged, "read an archive",
                  path + " is damaged (" + head + " in it is invalid); use another copy of it");
+}
+
+namespace {
+
+// The words of a command line, with their quotes.
+std::vector<std::string> shell_words(const std::string& command) {
+  std::vector<std::string> words;
+  std::string word;
+  bool quoted = false;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (c == ' ' && !quoted) {
+      if (!word.empty()) words.push_back(std::exchange(word, {}));
+      continue;
+    }
+    word += c;
+    if (c == '\'') quoted = !quoted;
+    if (c == '\\' && !quoted && i + 1 < command.size()) word += command[++i];
+  }
+  if (!word.empty()) words.push_back(word);
+  return words;
+}
+
+}  // namespace
+
+std::string with_dir(const std::string& command, const std::string& dir) {
+  std::string text;
+  bool of_server = false;
+  const std::vector<std::string> words = shell_words(command);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    of_server |= words[i] == "--";
+    const bool next = words[i] == "--dir";
+    if (!of_server && (next || words[i].starts_with("--dir=") || words[i].starts_with("'--dir="))) {
+      i += next ? 1 : 0;
+      continue;
+    }
+    text += (i == 0 ? "" : " ") + words[i];
+    if (i == 0 && !dir.empty()) {
+      text = command_text({"--dir", dir}).replace(0, std::string("crane-run").size(), text);
+    }
+  }
+  return text;
 }
 
 Result<About> read_about(checkpoint::ArchiveReader& reader, const char* head,

@@ -43,6 +43,10 @@ std::string text_of(const About& about, const char* head);
 // with kDamaged or kWrongVersion; `path` appears in the message.
 Result<About> parse_about(const std::string& text, const char* head, const std::string& path);
 
+// A command line of crane-run, as command_text() writes it, with `--dir DIR` in place of its own
+// --dir; `dir` empty: without --dir.
+std::string with_dir(const std::string& command, const std::string& dir);
+
 // Reads the header of an archive.  Fails with kBadArgument if this is no such archive.
 Result<About> read_about(checkpoint::ArchiveReader& reader, const char* head,
                          const std::string& path);

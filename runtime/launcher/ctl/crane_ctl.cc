@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
   Request request;
   const crane::setup::Program program{
       all_commands(request), crane::launcher::version_of_launcher(),
-      "Exit status: 0 done, all is well; 1 a replica of this host does not answer; 2 no leader;\n"
+      "Exit status: 0 done, all is well; 1 it serves, but one more loss may stop it; 2 no leader;\n"
       "3 no such group or checkpoint; 4 not permitted; 5 the node refused, or damage was found;\n"
       "6 the server does not serve; 7 the lead was not transferred in time; 8 the upgrade was "
       "rolled back;\n"

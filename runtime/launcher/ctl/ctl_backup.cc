@@ -354,10 +354,13 @@ int restore_backup(const Request& request) {
   NewDirectory fresh(home);
   if (auto done = lay_out(request, reader, fresh, restored); !done)
     return print_error(done.error());
+  const std::string& before = restored.about.command;
+  const std::string command = with_dir(before, request.dir);
+  const std::string changed = command == before     ? ""
+                              : request.dir.empty() ? ", now without --dir"
+                                                    : ", now with --dir " + request.dir;
   print("restored: " + group + " " + place_of(restored, home) +
-        "\ncontinue with the command that started it" +
-        (request.dir.empty() ? "" : ", now with --dir " + request.dir) + ": " +
-        restored.about.command + "\n");
+        "\ncontinue with the command that started it" + changed + ": " + command + "\n");
   return 0;
 }
 

@@ -36,8 +36,10 @@ struct Ended {
   bool busy = false;    // not tried, because an earlier checkpoint was not finished
 };
 
-Ended wait_for_end(const Request& request, const std::string& group, Taken& taken) {
+// `passed_on`: the replica asked its leader, which may refuse without an answer.
+Ended wait_for_end(const Request& request, const std::string& group, Taken& taken, bool passed_on) {
   const std::string replica = "replica " + std::to_string(taken.replica);
+  const auto deadline = now_ms() + kOtherStepsMs;
   const bool restarts = request.tier == "restart";  // it waits for a checkpoint under way
   for (;; poll(nullptr, 0, kLookEveryMs)) {
     const auto answers = ask_all(request, group);
@@ -54,6 +56,10 @@ Ended wait_for_end(const Request& request, const std::string& group, Taken& take
     }
     // A checkpoint at a later entry will do, too.
     if (control::number_in(checkpoint_status, "under_way") >= taken.index) continue;
+    if (passed_on && now_ms() >= deadline) {
+      return {kRefused, "no checkpoint: " + group + ": the leader did not let " + replica +
+                            " take one; see node.log on the leader's host"};
+    }
     const bool busy = control::flag_in(checkpoint_status, "busy");
     if (control::number_in(checkpoint_status, "gave_up") >= taken.index && !(busy && restarts)) {
       const std::string why = control::text_in(checkpoint_status, "why_not");
@@ -64,24 +70,50 @@ Ended wait_for_end(const Request& request, const std::string& group, Taken& take
 
 }  // namespace
 
+namespace {
+
+bool is_member(const Json& summary, int replica) {
+  const Json& members = control::list_in(summary, "members");
+  return members.empty() || std::any_of(members.begin(), members.end(), [&](const Json& member) {
+           return control::replica_in(member) == replica;
+         });
+}
+
+// Whether the request goes to the replica that is to take the checkpoint, because the leader's node
+// is on another host.
+bool is_passed_on(const Request& request, const std::string& group, const Json& summary) {
+  const Json& leader = summary["leader"];
+  return request.replica >= 0 && request.tier != "restart" && leader.is_number() &&
+         !is_here(request, group, leader.get<int>()) && is_here(request, group, request.replica);
+}
+
+}  // namespace
+
 int take_checkpoint(const Request& request, Taken& taken,
                     const std::function<void(const std::string&)>& progress) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
+  if (request.replica >= 0 && !is_member(summary_of(request, group), request.replica)) {
+    print_message("refused: " + group + ": replica " + std::to_string(request.replica) +
+                  " is not a member; see crane-ctl member list");
+    return kRefused;
+  }
   Json what{{"do", "checkpoint"}};
   if (request.replica >= 0) what["replica"] = request.replica;
   if (!request.tier.empty()) what["tier"] = request.tier;
   const auto deadline = now_ms() + kOtherStepsMs;
   for (;; poll(nullptr, 0, kAskAgainMs)) {
-    const RequestResult result =
-        request_of_leader(request, group, summary_of(request, group), what);
+    const Json summary = summary_of(request, group);
+    const bool passed_on = is_passed_on(request, group, summary);
+    const RequestResult result = passed_on ? ask_replica(request, group, request.replica, what)
+                                           : request_of_leader(request, group, summary, what);
     if (result.status != 0) {
       print_message(result.message);
       return result.status;
     }
     progress(result.message);
     taken = {control::replica_in(result.answer), control::number_in(result.answer, "index"), true};
-    const Ended ended = wait_for_end(request, group, taken);
+    const Ended ended = wait_for_end(request, group, taken, passed_on);
     if (ended.busy && now_ms() < deadline) {  // the group is taking a periodic checkpoint
       progress("replica " + std::to_string(taken.replica) +
                " has not finished its previous checkpoint: trying again");
@@ -196,30 +228,31 @@ int verify_checkpoints(Request request) {
 }  // namespace
 
 Command checkpoint_commands(Request& r) {
-  return {"checkpoint",
-          "checkpoints of the server's state",
-          {},
-          {{"now",
-            "takes a checkpoint, on a follower",
-            {group_word(r),
-             {"--replica", &r.replica, "the replica that takes it"},
-             {"--tier",
-              &r.tier,
-              "criu: the server's processes (default); restart: ends the server of every replica, "
-              "keeps its files and starts it again on them; clients are disconnected",
-              {.choices = {"criu", "restart"}, .excludes = {"--replica"}}}},
-            {},
-            [&r] { return checkpoint_now(r); }},
-           {"list",
-            "the checkpoints on this machine, newest first",
-            {all_groups_word(r), output_word(r)},
-            {},
-            [&r] { return list_checkpoints(r); }},
-           {"verify",
-            "reads the checkpoints on this machine",
-            {group_word(r), {"name", &r.checkpoint, "only the checkpoint VIEW.INDEX"}},
-            {},
-            [&r] { return verify_checkpoints(r); }}}};
+  return {
+      "checkpoint",
+      "checkpoints of the server's state",
+      {},
+      {{"now",
+        "takes a checkpoint, on a follower",
+        {group_word(r),
+         {"--replica", &r.replica, "the replica that takes it", {.bounds = {{0, kReplicaMost}}}},
+         {"--tier",
+          &r.tier,
+          "criu: the server's processes (default); restart: ends the server of every replica, "
+          "keeps its files and starts it again on them; clients are disconnected",
+          {.choices = {"criu", "restart"}, .excludes = {"--replica"}}}},
+        {},
+        [&r] { return checkpoint_now(r); }},
+       {"list",
+        "the checkpoints on this machine, newest first",
+        {all_groups_word(r), output_word(r)},
+        {},
+        [&r] { return list_checkpoints(r); }},
+       {"verify",
+        "reads the checkpoints on this machine",
+        {group_word(r), {"name", &r.checkpoint, "only the checkpoint VIEW.INDEX"}},
+        {},
+        [&r] { return verify_checkpoints(r); }}}};
 }
 
 }  // namespace crane::launcher

@@ -79,6 +79,10 @@ void keep_one(const Request& request, const std::string& group) {
   }
 }
 
+bool leads(const Json& summary, int replica) {
+  return summary["leader"].is_number() && summary["leader"] == replica;
+}
+
 // Hands the lead over if this replica has it.
 int hand_over(const Request& request, const std::string& group, int replica) {
   const auto deadline = now_ms() + kPatienceMs;
@@ -131,12 +135,14 @@ int drain(const Request& request, const std::string& group, int replica, Starter
       return refuse(group, name_of(replica) + " does not end; see its node.log");
     }
     if (asked) continue;
-    if (const int bad = hand_over(request, group, replica); bad != 0) return bad;
     node = static_cast<pid_t>(number_in(row, "pid"));
+    // Before the lead moves: a leader that is needed refuses, and keeps the lead.
     const RequestResult result = ask_replica(request, group, replica, {{"do", "leave"}});
     asked = result.status == 0;
     if (asked) {
       print_change(result.message);
+    } else if (result.busy && leads(summary, replica)) {
+      if (const int bad = hand_over(request, group, replica); bad != 0) return bad;
     } else if (result.busy) {
       print_change("waiting: " + result.message);
     } else {

@@ -138,6 +138,8 @@ control::GroupView seen_by(const std::map<int, NodeAnswer>& answers, const Json&
     }
     const std::string alarm = text_in(object_in(answer.status, "verified"), "alarm");
     if (!alarm.empty()) group.alarm = alarm;
+    const std::string none = text_in(object_in(answer.status, "checkpoint"), "none_because");
+    if (!none.empty()) group.no_checkpoints = none;
   }
   return group;
 }

@@ -53,28 +53,35 @@ void add_durability(const Json& summary, std::vector<Finding>& findings) {
                       "", ""});
 }
 
+// How to get the checkpoints that a node does not take.
+std::string how_to_checkpoint(const std::string& none_because) {
+  return none_because.find("without a container") != std::string::npos
+             ? "run the server in a container (leave out --no-container), and install CRIU"
+             : "run Crane's get_criu.sh (/usr/lib/crane), or install a package of CRIU, and start "
+               "the nodes again";
+}
+
 // The first node that reports a problem counts for all.
 Finding check_recovery(const std::vector<const Json*>& rows) {
   Finding f{"recovery", Verdict::kOk, "a lost replica recovers from a checkpoint", "", ""};
   const std::string not_yet = text_in(object_in(*rows.front(), "recovery"), "why");
   if (!not_yet.empty()) f.seen = "a lost replica runs all inputs again: " + not_yet;
   for (const Json* row : rows) {
-    const Json& recovery = object_in(*row, "recovery");
-    const Json& checkpoints = object_in(*row, "checkpoints");
-    const std::string refused = text_in(recovery, "refused");
-    const std::string none = text_in(checkpoints, "none_because");
+    const std::string refused = text_in(object_in(*row, "recovery"), "refused");
+    const std::string none = text_in(object_in(*row, "checkpoint"), "none_because");
     if (refused.empty() && none.empty()) continue;
     f.verdict = Verdict::kLimited;
-    f.seen = refused.empty() ? "no checkpoints: " + none : "CRIU refuses this server: " + refused;
     f.costs = "a lost replica runs all inputs again, as long as the log has them";
-    f.mend = refused.empty()
-                 ? "run the server in a container, and install CRIU"
-                 : "--restart-checkpoints, if the server may be ended and started again";
+    // Without CRIU each checkpoint fails, which says nothing about the server.
+    f.seen = none.empty() ? "CRIU refuses this server: " + refused : "no checkpoints: " + none;
+    f.mend = none.empty() ? "--restart-checkpoints, if the server may be ended and started again"
+                          : how_to_checkpoint(none);
     return f;
   }
   for (const Json* row : rows) {
-    const std::string why = text_in(object_in(*row, "checkpoints"), "why_not");
-    if (why.empty() || number(object_in(*row, "checkpoints"), "taken") != 0) continue;
+    const Json& checkpoint = object_in(*row, "checkpoint");
+    const std::string why = text_in(checkpoint, "why_not");
+    if (why.empty() || number(checkpoint, "taken") != 0) continue;
     f.verdict = Verdict::kLimited;
     f.seen = who(*row) + " gave up a checkpoint: " + why;
     f.costs = "until one is taken, a lost replica runs all inputs again";

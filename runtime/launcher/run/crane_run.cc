@@ -26,6 +26,7 @@
 #include "runtime/launcher/take_over.h"
 #include "runtime/setup/analysis.h"
 #include "runtime/setup/branch_counter.h"
+#include "runtime/setup/data_in_use.h"
 #include "runtime/setup/http.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
@@ -111,8 +112,10 @@ Outcome hold_machine_files(const Options& options, const std::string& directory)
   const std::int64_t begun = crane::monotonic_ns();
   const auto held = crane::checkpoint::ensure_files(record, 0);
   if (!held.ok()) {
-    return failure(Status::kDirectory, "cannot keep the state of this machine's files", record,
-                   held.error().message(), "make room, or run without containers");
+    const bool full = held.error().code == crane::Code::kFull;
+    return failure(full ? Status::kDiskFull : Status::kDirectory,
+                   "cannot keep the state of this machine's files", record, held.error().message(),
+                   "make room, or run without containers");
   }
   const crane::checkpoint::GroupFiles& files = held.value();
   if (!files.why_live.empty()) {
@@ -144,34 +147,48 @@ int conduct(Group& group, const RunFiles& files, Background* background,
   return status;
 }
 
-int run_new(const Options& options, const Found& found, Background* background) {
-  GroupDirectories directories;
-  RunFiles files;
-  if (auto p = check_machine(options.container, options.publish); !p) return fail(p.error());
-  if (auto p = check_http_ports(options.http, options.places()); !p) {
-    print_message(p.error().text, crane::setup::Level::kWarning);
-  }
-  for (;;) {
-    const Outcome made = directories.create(options.place());
-    if (made) break;
-    const bool full = status_of(made) == crane::setup::Status::kDiskFull;
-    if (!full || !service_manager().manages()) return fail(made.error());
-    directories.remove();
-    if (!wait_for_room(made)) return 0;
-  }
+// Makes the directories and the lasting data of a group without living nodes.
+Outcome make_group(const Options& options, GroupDirectories& directories, RunFiles& files,
+                   Lasting& lasting) {
+  if (auto p = directories.create(options.place()); !p) return p;
   files.open(directories.dir());
-  if (auto p = hold_machine_files(options, directories.dir()); !p) return fail(p.error());
+  if (auto p = hold_machine_files(options, directories.dir()); !p) return p;
   if (!options.analysis.empty()) {
-    if (auto p = make_analysis_directory(options.analysis_dir); !p) return fail(p.error());
+    if (auto p = make_analysis_directory(options.analysis_dir); !p) return p;
   }
-  lower_priority();
-  Lasting lasting(options, directories);
-  if (auto p = lasting.open(); !p) return fail(p.error());
+  return lasting.open();
+}
+
+int start_group(const Options& options, const Found& found, GroupDirectories& directories,
+                const RunFiles& files, const Lasting& lasting, Background* background) {
   GroupRecord record = new_record(options);
   record.log_id = lasting.log_id();
   record.secret = lasting.secret();
   Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
   return conduct(group, files, background, [&group] { return group.run(); });
+}
+
+int run_new(const Options& options, const Found& found, Background* background) {
+  if (auto p = check_machine(options.container, options.publish); !p) return fail(p.error());
+  if (auto p = check_not_in_use(options.data, directory_of(options.place()) + "/base"); !p) {
+    return fail(p.error());
+  }
+  if (auto p = check_http_ports(options.http, options.places()); !p) {
+    print_message(p.error().text, crane::setup::Level::kWarning);
+  }
+  lower_priority();
+  for (;;) {
+    GroupDirectories directories;
+    RunFiles files;
+    Lasting lasting(options, directories);
+    const Outcome made = make_group(options, directories, files, lasting);
+    if (made) return start_group(options, found, directories, files, lasting, background);
+    // A service manager would give up after a few attempts, long before there is room.
+    const bool full = status_of(made) == crane::setup::Status::kDiskFull;
+    if (!full || !service_manager().manages()) return fail(made.error());
+    directories.remove();
+    if (!wait_for_room(made)) return 0;
+  }
 }
 
 int go_on(const Options& options, const Found& found, const GroupRecord& record, bool ends,

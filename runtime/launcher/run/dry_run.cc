@@ -11,6 +11,7 @@
 #include "dmt/base/place.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/run/hosts.h"
+#include "runtime/setup/data_in_use.h"
 #include "runtime/setup/http.h"
 
 namespace crane::launcher {
@@ -103,6 +104,8 @@ Outcome check_plan(const Plan& p) {
   if (auto found = setup::check_machine(o.container, o.publish); !found) return found;
   if (auto found = p.fresh ? setup::check_http_ports(o.http, o.places()) : Done{}; !found)
     return found;
+  const std::string base = p.base + "/" + o.name + "/base";
+  if (auto found = p.fresh ? setup::check_not_in_use(o.data, base) : Done{}; !found) return found;
   std::error_code ignored;
   std::filesystem::path there = p.base;  // its nearest existing parent
   while (!std::filesystem::exists(there, ignored) && there.has_relative_path()) {

@@ -82,6 +82,7 @@ bool lacks_crane(int status, const std::string& cause, const std::string& path) 
 Status status_of_end(int wait) {
   if (WIFSIGNALED(wait)) return Status::kNodeFailed;
   const int status = WEXITSTATUS(wait);
+  if (status == static_cast<int>(Status::kDataInUse)) return Status::kDataInUse;
   if (status >= static_cast<int>(Status::kUsage) && status <= static_cast<int>(Status::kSecret)) {
     return static_cast<Status>(status);
   }
@@ -385,8 +386,9 @@ void Hosts::on_line(Host& host, const std::string& line) {
 }
 
 void Hosts::on_error_line(Host& host, const std::string& line) {
-  if (!line.empty()) host.last_error_line = line;
-  detail(host.name + ": " + line);
+  const std::string text = setup::without_time(line);
+  if (!text.empty()) host.last_error_line = text;
+  detail(host.name + ": " + text);
 }
 
 void Hosts::on_hello(Host& host, const Json& message) {

@@ -230,6 +230,21 @@ TEST_CASE("archive: another file, and another archive, are refused by name") {
   CHECK(fails(read_archive(file, null_sink), Code::kBadArgument, "about.json"));
 }
 
+TEST_CASE("archive: one that was cut before its head's end is called damaged") {
+  Scratch scratch;
+  const std::string file = scratch.path() + "/some.backup";
+  NullSink null_sink;
+  ArchiveWriter writer(fresh(file), file);
+  REQUIRE(writer.head("about.json", "{}").ok());
+  REQUIRE(writer.finish(true).ok());
+  for (const std::uintmax_t size :
+       {fs::file_size(file) - 1, std::uintmax_t{20}, std::uintmax_t{2}, std::uintmax_t{0}}) {
+    CAPTURE(size);
+    fs::resize_file(file, size);
+    CHECK(fails(read_archive(file, null_sink), Code::kDamaged, "some.backup is damaged"));
+  }
+}
+
 TEST_CASE("selected directories: only those, as their user sees them", "[root]") {
   Scratch scratch;
   const std::string upper = scratch.path() + "/upper", out = scratch.path() + "/out";

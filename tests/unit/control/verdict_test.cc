@@ -174,6 +174,9 @@ TEST_CASE("verdict: groups of other sizes", "[verdict]") {
   check({"one alone", [](GroupView&) {}, Health::kWell, true, 0,
          "serving, 1 of 1, NOT FAULT TOLERANT: its loss stops it"},
         whole(1));
+  check({"two members", [](GroupView&) {}, Health::kDegraded, true, 0,
+         "serving, 2 of 2: ONE MORE LOSS STOPS IT"},
+        whole(2));
   check({"a learner that has told nothing",
          [](GroupView& g) {
            g.replicas[3].member = Member::kOther;
@@ -361,4 +364,13 @@ TEST_CASE("verdict: a replica's report survives JSON", "[verdict]") {
   }
   CHECK_FALSE(readiness_in({{"readiness", nullptr}}));
   CHECK_FALSE(readiness_in({{"readiness", 7}}));
+}
+
+TEST_CASE("verdict: a note says why no checkpoints are taken", "[verdict]") {
+  GroupView group = whole();
+  CHECK(verdict_of(group).notes.empty());
+  group.no_checkpoints = "no CRIU is installed";
+  const Verdict v = verdict_of(group);
+  CHECK(v.health == Health::kWell);
+  CHECK(v.notes == std::vector<std::string>{"no checkpoints are taken: no CRIU is installed"});
 }

@@ -176,6 +176,19 @@ TEST_CASE("about: names that lead elsewhere, and other formats, are refused", "[
   CHECK(parse_about(later, kExportHead, "FILE").error().code == Code::kWrongVersion);
 }
 
+TEST_CASE("restore: the command to continue with names the directory of the restored group",
+          "[ctl]") {
+  const std::string command = "crane-run --name shop --dir /old --data /d -- server --dir /of-it";
+  CHECK(with_dir(command, "/new") ==
+        "crane-run --dir /new --name shop --data /d -- server --dir /of-it");
+  CHECK(with_dir(command, "") == "crane-run --name shop --data /d -- server --dir /of-it");
+  CHECK(with_dir("crane-run --dir=/old -- s", "") == "crane-run -- s");
+  CHECK(with_dir("crane-run --dir '/a b' -- s 'x  y'", "/c d") ==
+        "crane-run --dir '/c d' -- s 'x  y'");
+  CHECK(with_dir("crane-run -- s 'it'\\''s'", "") == "crane-run -- s 'it'\\''s'");
+  CHECK(with_dir("", "/new").empty());
+}
+
 TEST_CASE("new file: it gets its name at the end, and replaces nothing", "[ctl]") {
   const Scratch scratch;
   const std::string path = scratch.path + "/file";

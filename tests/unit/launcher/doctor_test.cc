@@ -95,7 +95,7 @@ Json node_of(int replica) {
           {"state", "ok"},
           {"unhooked_calls", 0},
           {"recovery", {{"tier", "criu"}, {"why", ""}, {"refused", ""}}},
-          {"checkpoints", {{"taken", 2}, {"why_not", ""}, {"none_because", ""}}},
+          {"checkpoint", {{"taken", 2}, {"why_not", ""}, {"none_because", ""}}},
           {"unsupported", {{"datagrams", 0}, {"udp_ports", 0}, {"sandboxes", 0}}},
           {"log_pages", nullptr}};
 }
@@ -329,9 +329,18 @@ TEST_CASE("doctor: it reports the missing parts of a group", "[doctor]") {
   check_limited(*find(check_group(group_of({node_of(0), refused})), "recovery"), Verdict::kLimited,
                 "io_uring", "runs all inputs again", "--restart-checkpoints");
   Json plain = node_of(0);
-  plain["checkpoints"]["none_because"] = "the server runs without a container";
+  plain["checkpoint"]["none_because"] = "the server runs without a container";
   check_limited(*find(check_group(group_of({plain})), "recovery"), Verdict::kLimited,
                 "without a container", "runs all inputs again", "container");
+  Json bare = refused;
+  bare["checkpoint"]["none_because"] = "no CRIU is installed";
+  check_limited(*find(check_group(group_of({bare})), "recovery"), Verdict::kLimited,
+                "no CRIU is installed", "runs all inputs again", "get_criu.sh");
+  CHECK(find(check_group(group_of({bare})), "recovery")->mend.find("--restart") ==
+        std::string::npos);
+  vain["checkpoint"] = {{"taken", 0}, {"why_not", "it was busy"}, {"none_because", ""}};
+  check_limited(*find(check_group(group_of({vain})), "recovery"), Verdict::kLimited,
+                "gave up a checkpoint: it was busy", "until one is taken", "checkpoint now");
   passed["unhooked_calls"] = 3;
   passed["unhooked"] = {{{"call", "futex"},
                          {"object", "/bin/x"},

@@ -169,9 +169,9 @@ TEST_CASE("lasting: with a log on disk the base stays, and the log keeps its ide
   CHECK(h.base() == "the machine's");  // LAST-1
   CHECK(fs::exists(h.dir + "/store/r0/file"));
 
-  const auto refused = [&](const std::string& part) {
+  const auto refused = [&](const std::string& part, Status status = Status::kUsage) {
     const Outcome p = h.start(printed);
-    CHECK(status_of(p) == Status::kUsage);
+    CHECK(status_of(p) == status);
     CHECK(has(p.error().text, part));
     CHECK(fs::exists(h.dir + "/store/r0/file"));
   };
@@ -189,7 +189,9 @@ TEST_CASE("lasting: with a log on disk the base stays, and the log keeps its ide
   }
   SECTION("another command") {
     h.options.program = {"server", "--otherwise"};
-    refused("its log was written by another command: server");
+    refused("its log was written by another command: server", Status::kOtherCommand);
+    refused("crane-ctl upgrade ", Status::kOtherCommand);
+    refused(" -- server --otherwise switches to this one", Status::kOtherCommand);
   }
   SECTION("another shell") {
     setenv("CRANE_TEST_OF_SHELLS", "x", 1);

@@ -260,6 +260,9 @@ TEST_CASE("program: it is found as a shell finds it, also in sbin", "[launcher]"
   Scratch scratch;
   const auto file = scratch.file("server", "text", fs::perms(0644));
   CHECK(status_of(find_program(file, path)) == Status::kNotExecutable);
+  const Outcome directory = find_program("/usr", path);
+  CHECK(status_of(directory) == Status::kNotExecutable);
+  CHECK(directory.error().text.find("it is a directory") != std::string::npos);
 }
 
 TEST_CASE("program: a program that cannot be preloaded is refused before it runs", "[launcher]") {

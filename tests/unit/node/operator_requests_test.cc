@@ -119,6 +119,19 @@ TEST_CASE_METHOD(World, "a leader does not leave before it has transferred leade
   CHECK_FALSE(drained);
 }
 
+TEST_CASE_METHOD(World, "a leader that the group needs is refused before it transfers leadership",
+                 "[requests][REQ-2]") {
+  lead();
+  group.present[2].connected = false;
+  CHECK(ask(R"({"do":"leave"})")["error"] == "needed");
+  group.present[2].connected = true;
+  with_servers = 1;
+  CHECK(ask(R"({"do":"leave"})")["error"] == "needed");
+  with_servers = 2;
+  CHECK(ask(R"({"do":"leave"})")["error"] == "busy");
+  CHECK(group.asked.empty());
+}
+
 TEST_CASE_METHOD(World, "after a transfer it may lead again at once, as the last choice",
                  "[requests]") {
   CHECK(ask(R"({"do":"transfer"})")["error"] == "not_leader");

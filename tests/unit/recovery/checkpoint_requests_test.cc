@@ -85,6 +85,11 @@ struct World {
     machine().help(ReplicaId{static_cast<std::uint8_t>(peer)}, behind, look(now_ns), out);
     CHECK_FALSE(carry_out(out));
   }
+  void wish(unsigned peer) {
+    ActionList out;
+    machine().wish(ReplicaId{static_cast<std::uint8_t>(peer)}, Index{7}, look(0), out);
+    CHECK_FALSE(carry_out(out));
+  }
 
  private:
   std::optional<Answer> carry_out(ActionList& out) {
@@ -112,6 +117,21 @@ using Replicas = std::vector<unsigned>;
 TEST_CASE_METHOD(World, "replicas take turns, the leader takes none", "[requests][ASK-1][ASK-2]") {
   for (int i = 0; i < 4; ++i) CHECK(ask().empty());
   CHECK(asked == Replicas{1, 2, 1, 2});
+}
+
+TEST_CASE_METHOD(World, "a follower takes the checkpoint that it requested", "[requests][ASK-1]") {
+  wish(2);
+  wish(2);
+  CHECK(asked == Replicas{2, 2});
+  wish(0);  // the leader's server would be paused
+  members[1].streaming = false;
+  wish(1);
+  full = true;
+  wish(2);
+  facts.started = false;
+  full = false;
+  wish(2);
+  CHECK(asked == Replicas{2, 2});
 }
 
 TEST_CASE_METHOD(World, "a replica whose server no other one waits for takes its own",

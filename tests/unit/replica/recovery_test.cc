@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <deque>
+#include <optional>
 #include <random>
 #include <string>
 #include <variant>
@@ -46,7 +47,7 @@ class Shell {
 
   void random_event() {
     change_facts();
-    switch (below(14)) {
+    switch (below(16)) {
       case 0:
         return feed(CheckpointCommitted{commit(), ReplicaId{1}});
       case 1:
@@ -72,6 +73,10 @@ class Shell {
       case 11:
         return feed(PeerCommitted{ReplicaId{0}, {below(3), below(2), below(100)}});
       case 12:
+        return feed(CheckpointRequested{ReplicaId{1}});
+      case 13:
+        return feed(PeerWish{ReplicaId{2}, {value(facts_.committed)}});
+      case 14:
         return come_back();
       default:
         return feed(Tick{});
@@ -328,4 +333,51 @@ TEST_CASE("recovery: a replica whose server does not run yet has not caught up",
   CHECK_FALSE(r.catches_up_within(1'000 * kMs));
   r.step(ServerRuns{});
   CHECK(r.catches_up_within(100 * kMs));
+}
+
+namespace {
+
+// Replica 1 of three, which follows replica 0.
+struct Follower : Returning {
+  Follower() {
+    facts.role = consensus::Role::kFollower;
+    facts.committed = Index{41};
+  }
+  // The answer to an operator who requests a checkpoint; `wish`: what the leader is sent.
+  Answer ask(std::optional<ReplicaId> of, std::optional<CheckpointWish>& wish) {
+    std::optional<Answer> answer;
+    for (const Action& action : step(CheckpointRequested{of})) {
+      if (const auto* sent_note = std::get_if<SendNote>(&action)) {
+        CHECK(sent_note->to == ReplicaId{0});
+        wish = std::get<CheckpointWish>(sent_note->message);
+      }
+      if (const auto* one = std::get_if<Answer>(&action)) answer = *one;
+    }
+    REQUIRE(answer);
+    return *answer;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("recovery: a follower passes its operator's request for a checkpoint on", "[replica]") {
+  Follower f;
+  std::optional<CheckpointWish> wish;
+  const Answer answer = f.ask(ReplicaId{1}, wish);
+  CHECK(answer.refused == nullptr);
+  CHECK(answer.taker == ReplicaId{1});
+  CHECK(answer.at == Index{42});
+  REQUIRE(wish);
+  CHECK(wish->behind == 41);
+
+  for (const auto of : {std::optional<ReplicaId>{}, std::optional<ReplicaId>{ReplicaId{2}}}) {
+    wish.reset();
+    CHECK(std::string(f.ask(of, wish).refused) == "not_leader");
+    CHECK_FALSE(wish);
+  }
+  SECTION("without a leader") { f.facts.leader = ReplicaId{kReplicasMax}; }
+  SECTION("before the first view") { f.facts.view = View{0}; }
+  SECTION("as a learner") { f.facts.role = consensus::Role::kLearner; }
+  CHECK(std::string(f.ask(ReplicaId{1}, wish).refused) == "not_leader");
+  CHECK_FALSE(wish);
 }

@@ -25,6 +25,52 @@ TEST_CASE("each replica on a machine needs a port") {
   CHECK(wrong.error().exit_status == static_cast<int>(Status::kUsage));
 }
 
+TEST_CASE("the ports that a command line names are found") {
+  const auto ports = [](const std::vector<std::string>& command) {
+    std::vector<std::string> all;
+    for (const NamedPort& one : named_ports(command)) {
+      all.push_back(std::to_string(one.port) + " " + one.word);
+    }
+    return all;
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(ports({"redis-server", "--port", "6379"}) == Texts{"6379 --port 6379"});
+  CHECK(ports({"memcached", "-p", "11211", "-m", "64"}) == Texts{"11211 -p 11211"});
+  CHECK(ports({"memcached", "-p11211"}) == Texts{"11211 -p11211"});
+  CHECK(ports({"postgres", "-c", "port=5433"}) == Texts{"5433 port=5433"});
+  CHECK(ports({"mariadbd", "--port=3307"}) == Texts{"3307 --port=3307"});
+  CHECK(ports({"s", "--listen=10.0.0.1:80"}) == Texts{"80 --listen=10.0.0.1:80"});
+  CHECK(ports({"s", "[::1]:80", "tcp://0.0.0.0:81"}) ==
+        Texts{"80 [::1]:80", "81 tcp://0.0.0.0:81"});
+  CHECK(ports({"s", "--maxmemory", "9100", "9100", "--port", "x", "-p", "0", "a:9100"}).empty());
+  CHECK(ports({"s", "--report", "9100", "--import=9100"}).empty());
+  CHECK(ports({"s", "--admin_port", "9100", "--Listen", "9101"}).size() == 2);
+  CHECK(ports({"port", "9100"}).empty());  // the program's name is no option
+}
+
+TEST_CASE("replicas do not answer HTTP at a port of the server") {
+  const std::vector<std::string> command{"redis-server", "--port", "9102"};
+  const auto text_of = [](const Outcome& outcome) {
+    REQUIRE_FALSE(outcome);
+    CHECK(status_of(outcome) == Status::kUsage);
+    return outcome.error().text;
+  };
+  CHECK(check_http_apart("", 3, {}, command));
+  CHECK(check_http_apart("9100", 2, {}, command));
+  const std::string own = text_of(check_http_apart("9100", 3, {}, command));
+  CHECK(own.find("127.0.0.1:9102") != std::string::npos);
+  CHECK(own.find("--port 9102") != std::string::npos);
+  CHECK(own.find("replica 2") != std::string::npos);
+  const Ports elsewhere{{8080, 9102}};
+  CHECK(check_http_apart("9100", 3, elsewhere, command));
+  const std::string published = text_of(check_http_apart("9100", 3, {{9101, 80}}, command));
+  CHECK(published.find("--publish 9101:80") != std::string::npos);
+  CHECK(check_http_apart("9100", 3, {{9101, 80, "10.0.0.1"}}, command));
+  CHECK_FALSE(check_http_apart("0.0.0.0:9100", 3, {{9101, 80, "10.0.0.1"}}, command));
+  CHECK_FALSE(check_http_apart("10.0.0.1:9100", 3, {{9101, 80, "10.0.0.1"}}, command));
+  CHECK_FALSE(check_http_apart("9100", 3, {{9101, 80, "0.0.0.0"}}, command));
+}
+
 TEST_CASE("pages of hosts are at the addresses for clients") {
   GroupFile f;
   f.http = "0.0.0.0:9100";
