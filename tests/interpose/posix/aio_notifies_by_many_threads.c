@@ -7,7 +7,7 @@
 
 enum { kMany = 150 };
 static sem_t done;
-static void told(union sigval v) {
+static void on_notice(union sigval v) {
   (void)v;
   CHECK_EQUAL(sem_post(&done), 0);
 }
@@ -24,7 +24,7 @@ int main(void) {
     c[i].aio_buf = b[i];
     c[i].aio_nbytes = 4;
     c[i].aio_sigevent.sigev_notify = SIGEV_THREAD;
-    c[i].aio_sigevent.sigev_notify_function = told;
+    c[i].aio_sigevent.sigev_notify_function = on_notice;
     CHECK_EQUAL(aio_read(&c[i]), 0);
   }
   for (int i = 0; i < kMany; ++i) CHECK_EQUAL(sem_wait(&done), 0);

@@ -7,7 +7,7 @@
 
 static sem_t done;
 static volatile int got;
-static void told(union sigval v) {
+static void on_notice(union sigval v) {
   got = v.sival_int;
   CHECK_EQUAL(sem_post(&done), 0);
 }
@@ -30,7 +30,7 @@ int main(void) {
   CHECK_EQUAL(info.si_value.sival_int, 41);
   CHECK_EQUAL(aio_return(&c), 0);
   c.aio_sigevent.sigev_notify = SIGEV_THREAD;
-  c.aio_sigevent.sigev_notify_function = told;
+  c.aio_sigevent.sigev_notify_function = on_notice;
   c.aio_sigevent.sigev_notify_attributes = NULL;
   c.aio_sigevent.sigev_value.sival_int = 42;
   CHECK_EQUAL(aio_read(&c), 0);

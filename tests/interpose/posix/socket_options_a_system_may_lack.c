@@ -15,7 +15,7 @@ static int may_lack(int result) {
   return result >= 0;
 }
 
-static void zero_copies_are_told(void) {
+static void zero_copies_are_reported(void) {
   int s[2];
   char control[128], b[4];
   connected_pair(s);
@@ -46,7 +46,7 @@ static void errors_of_datagrams_are_queued(void) {
   CHECK_EQUAL(recvmsg(s, &m, MSG_ERRQUEUE), 1);
 }
 
-static void faults_are_told(void) {
+static void faults_are_reported(void) {
   const int u = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
   if (!may_lack(u)) return;
   struct uffdio_api api = {.api = UFFD_API};
@@ -81,9 +81,9 @@ static void buffers_are_forced(void) {
 }
 
 int main(void) {
-  zero_copies_are_told();
+  zero_copies_are_reported();
   errors_of_datagrams_are_queued();
-  faults_are_told();
+  faults_are_reported();
   congestion_controls_have_names();
   buffers_are_forced();
   return succeed();

@@ -50,8 +50,8 @@ static void* own(void* given) {
 
 static void* send_urgent(void* to) {
   sleep_ms(20);  // the reader is usually blocked after that
-  say(*(int*)to, "!", MSG_OOB);
-  say(*(int*)to, "x", 0);
+  send_text(*(int*)to, "!", MSG_OOB);
+  send_text(*(int*)to, "x", 0);
   return NULL;
 }
 
@@ -91,7 +91,7 @@ static void ring_group(int to, int from) {
   CHECK_EQUAL(fcntl(from, F_GETOWN_EX, &x), 0);
   CHECK(x.type == F_OWNER_PGRP && x.pid == child);
   CHECK_EQUAL(fcntl(from, F_GETOWN), -child);
-  say(to, "3", MSG_OOB);
+  send_text(to, "3", MSG_OOB);
   int status = 0;
   CHECK_EQUAL(waitpid(child, &status, 0), child);
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
@@ -119,7 +119,7 @@ static void ring_thread(int to, int from) {
   CHECK_EQUAL(sem_init(&mine.ready, 0, 0), 0);
   const pthread_t t = start(own, &mine);
   CHECK_EQUAL(sem_wait(&mine.ready), 0);
-  say(to, "4", MSG_OOB);
+  send_text(to, "4", MSG_OOB);
   join(t);
 }
 
@@ -132,7 +132,7 @@ static void own_before_connected(void) {
   CHECK_EQUAL(fcntl(client, F_GETOWN), getpid());
   const int accepted = accept(listener, NULL, NULL);
   CHECK_EQUAL(fcntl(accepted, F_GETOWN), 0);
-  say(accepted, "5", MSG_OOB);
+  send_text(accepted, "5", MSG_OOB);
   siginfo_t info;
   wait_for_ring(&info);
 }
@@ -143,11 +143,11 @@ int main(void) {
   const int to = e[0], from = e[1];
   handle(SIGURG, ring, SA_RESTART);
   CHECK_EQUAL(fcntl(from, F_GETOWN), 0);
-  say(to, "1", MSG_OOB);
+  send_text(to, "1", MSG_OOB);
   await_level(from, POLLPRI);
   CHECK_EQUAL(rings, 0);
   name_owners(from);
-  say(to, "2", MSG_OOB);
+  send_text(to, "2", MSG_OOB);
   await_ring(1);
   ring_group(to, from);
   ring_reader(to, from);
