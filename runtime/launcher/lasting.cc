@@ -15,6 +15,7 @@
 #include "checkpoint/claim.h"
 #include "dmt/base/join.h"
 #include "runtime/launcher/node_setup.h"
+#include "runtime/setup/progress_line.h"
 
 namespace crane::launcher {
 namespace {
@@ -290,6 +291,7 @@ Outcome Lasting::begin_with(const std::optional<Left>& best) {
                   directories_.dir());
   }
   if (as_before && known_ && known_->data == options_.data) return Done{};
+  const setup::ProgressLine line("copies the data", 0);
   if (auto made = checkpoint::make_base(directories, base(), checkpoint::Before::kReplaced);
       !made) {
     const bool full = made.error().code == Code::kFull;

@@ -275,7 +275,7 @@ bool find_newest(const std::string& home, const std::string& log_digest, Source&
     source.place = fs::path(one.path).parent_path();
     Checkpoints place({source.place, 1, {}});
     auto held = place.hold(one.name);
-    if (!held || !place.verify(one.name)) continue;
+    if (!held || !verify(source.place, one.name)) continue;
     source.held = std::move(held).value();
     source.listed = std::move(one);
     source.read_back = true;
@@ -360,12 +360,35 @@ int take_source(const Request& request, Source& source, Data needed) {
   return kNoSuchCheckpoint;
 }
 
-Result<std::uint64_t> send_data(const Source& source, checkpoint::TreeSink& sink) {
+ShownSink::ShownSink(const std::string& step, std::uint64_t of, checkpoint::TreeSink& to)
+    : line_(step, of),
+      on_bytes_([this](std::uint64_t bytes) { line_.add(bytes); }),
+      sink_(to, on_bytes_) {}
+
+ShownSink::ShownSink(const std::string& step, int fd, checkpoint::TreeSink& to)
+    : line_(step, 0),
+      on_bytes_([this, fd](std::uint64_t bytes) {
+        struct stat info {};
+        const off_t at = lseek(fd, 0, SEEK_CUR);
+        if (at < 0 || fstat(fd, &info) != 0) return line_.add(bytes);  // a pipe
+        line_.set(static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(info.st_size));
+      }),
+      sink_(to, on_bytes_) {}
+
+Outcome verify(const std::string& place, const std::string& name) {
+  setup::ProgressLine line("reads checkpoint " + name, 0);
+  const auto bytes = [&line](std::uint64_t done, std::uint64_t of) { line.set(done, of); };
+  return Checkpoints({place, 1, {}, bytes}).verify(name);
+}
+
+Result<std::uint64_t> send_data(const Source& source, checkpoint::TreeSink& sink,
+                                const std::string& step) {
   checkpoint::SelectedDirectories selected(source.data, sink);
   for (const checkpoint::PackedFile& file : source.listed.manifest.files) {
     if (file.part() != "upper") continue;
     const std::string path = source.listed.path + "/" + file.name;
-    if (auto read = checkpoint::read_pack(path, file, selected); !read) return read.error();
+    ShownSink shown(step, file.unpacked, selected);
+    if (auto read = checkpoint::read_pack(path, file, shown); !read) return read.error();
   }
   for (const std::string& one : source.data) {
     const auto& found = selected.found();

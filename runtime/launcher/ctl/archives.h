@@ -14,6 +14,7 @@
 #include "checkpoint/content.h"
 #include "checkpoint/image.h"
 #include "runtime/launcher/ctl/ctl.h"
+#include "runtime/setup/progress_line.h"
 
 namespace crane::launcher {
 
@@ -72,9 +73,30 @@ int take_source(const Request& request, Source& source, Data data);
 // is read and that this build can restore.  Waits for a checkpoint that a replica is taking.  If
 // there is none, does the same as take_source().
 int newest_source(const Request& request, Source& source, Data data, const std::string& log_id);
-// Sends the lasting directories to `sink`, one tree each.  Returns the number of sockets left out.
-// Fails with kDamaged, also if a directory is missing.
-Result<std::uint64_t> send_data(const Source& source, checkpoint::TreeSink& sink);
+// Sends the lasting directories to `sink`, one tree each, and shows how far that is: "STEP: 35 %".
+// Returns the number of sockets left out.  Fails with kDamaged, also if a directory is missing.
+Result<std::uint64_t> send_data(const Source& source, checkpoint::TreeSink& sink,
+                                const std::string& step);
+
+// Passes trees on, and shows on standard error how far that is.
+class ShownSink {
+ public:
+  // `of`: bytes of all files.
+  ShownSink(const std::string& step, std::uint64_t of, checkpoint::TreeSink& to);
+  // Trees that are read from the archive `fd`: its position shows how far.
+  ShownSink(const std::string& step, int fd, checkpoint::TreeSink& to);
+  ShownSink(const ShownSink&) = delete;
+  ShownSink& operator=(const ShownSink&) = delete;
+  operator checkpoint::TreeSink&() noexcept { return sink_; }
+
+ private:
+  setup::ProgressLine line_;
+  const checkpoint::OnBytes on_bytes_;
+  checkpoint::CountingSink sink_;
+};
+
+// Reads all of a checkpoint, and shows how far that is.
+Outcome verify(const std::string& place, const std::string& name);
 
 // <dir>/.NAME.new-PID, which becomes <dir>/NAME when it is complete and is removed otherwise.
 // begin() removes such directories of the same NAME that killed processes left.

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "runtime/control/progress.h"
+#include "runtime/launcher/ctl/archives.h"
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/text_table.h"
 
@@ -99,8 +100,7 @@ std::string checkpoint_name(const std::string& given) {
 
 Verdict verify_checkpoint(const Kept& kept, const std::string& log_digest, std::string& sentence) {
   const std::string& path = kept.listed.path;
-  Checkpoints place({fs::path(path).parent_path().string(), 1, {}});
-  const Outcome verified = place.verify(kept.listed.name);
+  const Outcome verified = verify(fs::path(path).parent_path().string(), kept.listed.name);
   const std::string prefix =
       fmt::format("replica {}, checkpoint {}: ", kept.replica, kept.listed.name);
   const std::string& theirs = kept.listed.manifest.log_digest;

@@ -11,6 +11,7 @@
 #include "runtime/launcher/version.h"
 #include "runtime/setup/command_line.h"
 #include "runtime/setup/preflight.h"
+#include "runtime/setup/progress_line.h"
 #include "runtime/setup/secret.h"
 
 namespace {
@@ -89,7 +90,8 @@ Command all_commands(Request& r) {
                          [&r] { return status(r); }};
   return {"crane-ctl",
           "Shows and controls the groups of this machine.",
-          {{"--dir", &r.dir, "directory of the groups (default: all directories of this user's)"}},
+          {{"--dir", &r.dir, "directory of the groups (default: all directories of this user's)"},
+           {"-q,--quiet", Word::Flag{&r.quiet}, "do not show how far a long step is"}},
           {{"list",
             "the groups of this machine and their directories",
             {output_word(r)},
@@ -169,5 +171,6 @@ int main(int argc, char** argv) {
   argc = cut_command(argc, argv, request.command);
   const int usage = static_cast<int>(crane::setup::Status::kUsage);
   if (const auto status = line.status_after(argc, argv, usage, report)) return *status;
+  crane::setup::show_progress(!request.quiet);
   return line.command()->run();
 }

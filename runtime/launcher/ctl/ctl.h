@@ -39,6 +39,7 @@ struct Request {
   std::string schema = "requests";
   std::string file;  // data, backup: the archive; "-": standard input or output
   bool watch = false;
+  bool quiet = false;     // no progress on standard error
   bool no_wait = false;   // leader transfer: do not wait for the new leader
   bool follow = false;    // logs: also what is written later
   bool once = false;      // top: print one table

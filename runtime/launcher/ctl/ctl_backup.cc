@@ -46,8 +46,13 @@ struct Contents {
   LogCopy log;  // durability disk
 };
 
-Outcome send_group(const std::string& home, const Contents& contents, TreeSink& sink) {
+Outcome send_group(const std::string& home, const Contents& contents, TreeSink& to,
+                   const std::string& step) {
   const std::string file = home + "/" + kKnownGroupName;
+  std::error_code none;
+  const std::string& log = contents.log.path();
+  const std::uintmax_t log_bytes = log.empty() ? 0 : fs::file_size(log, none);
+  ShownSink sink(step, contents.source.listed.bytes() + (none ? 0 : log_bytes), to);
   if (auto sent = checkpoint::walk(file, kKnownGroupName, sink); !sent) return sent;
   auto sent = checkpoint::walk(contents.source.listed.path, kCheckpoint, sink);
   if (!sent || contents.log.path().empty()) return sent;
@@ -60,7 +65,8 @@ Result<std::uint64_t> write_backup(const std::string& home, const Contents& cont
   if (!fd) return fd.error();
   ArchiveWriter writer(std::move(fd).value(), file.shown());
   if (auto sent = writer.head(kBackupHead, text_of(about, kBackupHead)); !sent) return sent.error();
-  if (auto sent = send_group(home, contents, writer); !sent) return sent.error();
+  if (auto sent = send_group(home, contents, writer, "writes " + file.shown()); !sent)
+    return sent.error();
   if (auto ended = writer.finish(!file.is_stdout()); !ended) return ended.error();
   if (auto named = file.name_it(); !named) return named.error();
   return writer.bytes();
@@ -96,7 +102,7 @@ int take_contents(const Request& request, const KnownGroup& known, Contents& con
                         : newest_source(request, source, Data::kIfAny, known.log_id);
     if (bad != 0) return bad;
     if (!source.read_back) {
-      const auto read = Checkpoints({source.place, 1, {}}).verify(source.listed.name);
+      const auto read = verify(source.place, source.listed.name);
       if (!read) return print_error(read.error());
     }
     if (!has_log) return 0;
@@ -160,15 +166,17 @@ Outcome unpack_log(const std::string& in, const std::string& file, const std::st
 }
 
 // Unpacks the group file, the checkpoint and the log into `to`, and checks each.
-Outcome unpack_backup(ArchiveReader& reader, const std::string& file, const std::string& to,
-                      Restored& restored) {
+// `archive`: the descriptor that `reader` reads.
+Outcome unpack_backup(ArchiveReader& reader, int archive, const std::string& file,
+                      const std::string& to, Restored& restored) {
   const std::string in = to + "/" + kIn;
   if (mkdir(in.c_str(), 0700) != 0) return checkpoint::file_error("create", in);
   ContentDigest content;
   Extractor out(in);
   NumberedTrees numbered({kKnownGroupName, kCheckpoint, kLog}, file, out);
   TeeSink tee(content, numbered);
-  if (auto read = reader.read(tee); !read) return read;
+  ShownSink shown("unpacks " + file, archive, tee);
+  if (auto read = reader.read(shown); !read) return read;
   if (content.finish() != restored.about.digest) return damaged(file, "its digest differs");
   const auto text = checkpoint::read_file(in + "/0", kGroupFileMax);
   auto known = text ? parse_known_group(text.value()) : Result<KnownGroup>(text.error());
@@ -190,7 +198,7 @@ Outcome unpack_backup(ArchiveReader& reader, const std::string& file, const std:
   fs::permissions(restored.source.place, fs::perms::owner_all, failed);
   fs::remove_all(in, failed);
   Checkpoints place({restored.source.place, 1, {}});
-  if (auto verified = place.verify(name); !verified) return verified;
+  if (auto verified = verify(restored.source.place, name); !verified) return verified;
   auto listed = place.find(name);
   if (!listed) return listed.error();
   restored.source.listed = std::move(listed).value();
@@ -217,7 +225,7 @@ Outcome make_base(const std::string& to, const Source& source) {
     names.push_back(one.substr(1));
   }
   NumberedTrees numbered(names, source.listed.path, out);
-  if (auto sent = send_data(source, numbered); !sent) return sent.error();
+  if (auto sent = send_data(source, numbered, "copies the data"); !sent) return sent.error();
   std::error_code ignored;
   auto made = checkpoint::make_base(directories, to + "/base", checkpoint::Before::kStays,
                                     checkpoint::Content::kMoved);
@@ -273,7 +281,7 @@ Outcome write_group(const std::string& to, Restored& restored) {
   return restored.with_log ? mark_replicas(to, restored) : Outcome(Done{});
 }
 
-Outcome lay_out(const Request& request, ArchiveReader& reader, NewDirectory& fresh,
+Outcome lay_out(const Request& request, ArchiveReader& reader, int archive, NewDirectory& fresh,
                 Restored& restored) {
   const std::string file = shown_input(request.file);
   const bool with_log = restored.about.durability == "disk" && request.tier != "restart";
@@ -282,7 +290,7 @@ Outcome lay_out(const Request& request, ArchiveReader& reader, NewDirectory& fre
     if (auto fits = check_versions(restored.about, file); !fits) return fits;
   }
   if (auto begun = fresh.begin(); !begun) return begun;
-  if (auto done = unpack_backup(reader, file, fresh.path(), restored); !done) return done;
+  if (auto done = unpack_backup(reader, archive, file, fresh.path(), restored); !done) return done;
   if (restored.known.durability != restored.about.durability)
     return damaged(file, "its group.json");
   if (!with_log && restored.known.data.empty()) {
@@ -327,7 +335,8 @@ int back_up(const Request& request) {
   if (const int bad = take_contents(request, known, contents); bad != 0) return bad;
   About about = about_contents(contents, known, home);
   ContentDigest content;
-  if (auto sent = send_group(home, contents, content); !sent) return print_error(sent.error());
+  if (auto sent = send_group(home, contents, content, "reads the checkpoint"); !sent)
+    return print_error(sent.error());
   about.digest = content.finish();
   NewFile file(request.file);
   const auto written = write_backup(home, contents, about, file);
@@ -343,6 +352,7 @@ int restore_backup(const Request& request) {
   auto fd = open_to_read(request.file);
   if (!fd) return print_error(fd.error());
   const std::string file = shown_input(request.file);
+  const int archive = fd.value().get();
   ArchiveReader reader(std::move(fd).value(), file);
   auto about = read_about(reader, kBackupHead, file);
   if (!about) return print_error(about.error());
@@ -352,7 +362,7 @@ int restore_backup(const Request& request) {
   std::string home;
   if (const int bad = check_new_group(request, group, home); bad != 0) return bad;
   NewDirectory fresh(home);
-  if (auto done = lay_out(request, reader, fresh, restored); !done)
+  if (auto done = lay_out(request, reader, archive, fresh, restored); !done)
     return print_error(done.error());
   const std::string& before = restored.about.command;
   const std::string command = with_dir(before, request.dir);

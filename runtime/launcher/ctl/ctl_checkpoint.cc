@@ -11,6 +11,7 @@
 #include "runtime/launcher/ctl/starter.h"
 #include "runtime/launcher/known_group.h"
 #include "runtime/launcher/take_over.h"
+#include "runtime/setup/progress_line.h"
 
 namespace crane::launcher {
 
@@ -41,6 +42,7 @@ Ended wait_for_end(const Request& request, const std::string& group, Taken& take
   const std::string replica = "replica " + std::to_string(taken.replica);
   const auto deadline = now_ms() + kOtherStepsMs;
   const bool restarts = request.tier == "restart";  // it waits for a checkpoint under way
+  setup::ProgressLine line("checkpoint of " + replica, 0);
   for (;; poll(nullptr, 0, kLookEveryMs)) {
     const auto answers = ask_all(request, group);
     const auto found = answers.find(taken.replica);
@@ -53,6 +55,10 @@ Ended wait_for_end(const Request& request, const std::string& group, Taken& take
     const Json checkpoint_status = control::object_in(found->second.status, "checkpoint");
     if (control::number_in(checkpoint_status, "last") >= taken.index) {
       return {0, times_of(checkpoint_status, request.tier)};
+    }
+    for (const Json& one : control::list_in(found->second.status, "operations")) {
+      if (control::text_in(one, "operation") != "checkpoint") continue;
+      line.set(control::number_in(one, "done"), control::number_in(one, "of"));
     }
     // A checkpoint at a later entry will do, too.
     if (control::number_in(checkpoint_status, "under_way") >= taken.index) continue;

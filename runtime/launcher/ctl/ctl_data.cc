@@ -37,7 +37,7 @@ Outcome write_archive(const Source& source, const About& about, NewFile& file,
   if (!fd) return fd.error();
   ArchiveWriter writer(std::move(fd).value(), file.shown());
   if (auto sent = writer.head(kExportHead, text_of(about, kExportHead)); !sent) return sent;
-  if (auto sent = send_data(source, writer); !sent) return sent.error();
+  if (auto sent = send_data(source, writer, "writes " + file.shown()); !sent) return sent.error();
   if (auto ended = writer.finish(!file.is_stdout()); !ended) return ended;
   bytes = writer.bytes();
   return file.name_it();
@@ -49,7 +49,7 @@ Outcome write_directory(const Source& source, const About& about, const std::str
   if (auto begun = fresh.begin(); !begun) return begun;
   Extractor out(fresh.path());
   NumberedTrees numbered(trees_of(about.data), path, out);
-  if (auto sent = send_data(source, numbered); !sent) return sent.error();
+  if (auto sent = send_data(source, numbered, "writes " + path); !sent) return sent.error();
   for (std::size_t i = 0; i < about.data.size(); ++i) {
     std::error_code failed;
     const std::string to = fresh.path() + about.data[i];
@@ -79,6 +79,7 @@ Result<About> unpack_archive(const std::string& file, const std::string& to) {
   auto fd = open_to_read(file);
   if (!fd) return fd.error();
   const std::string path = shown_input(file);
+  const int archive = fd.value().get();
   ArchiveReader reader(std::move(fd).value(), path);
   auto about = read_about(reader, kExportHead, path);
   if (!about) return about;
@@ -86,7 +87,8 @@ Result<About> unpack_archive(const std::string& file, const std::string& to) {
   Extractor out(to);
   NumberedTrees numbered(trees_of(about.value().data), path, out);
   TeeSink tee(content, numbered);
-  if (auto read = reader.read(tee); !read) return read.error();
+  ShownSink shown("unpacks " + path, archive, tee);
+  if (auto read = reader.read(shown); !read) return read.error();
   if (content.finish() == about.value().digest) return about;
   return failure(Code::kDamaged, "read an archive",
                  path + " is damaged (its digest differs); use another copy of it");
@@ -107,7 +109,7 @@ int export_data(const Request& request) {
   if (const int bad = take_source(request, source, Data::kNeeded); bad != 0) return bad;
   // A first pass writes nothing: it checks the pack and computes the digest.
   ContentDigest content;
-  const auto sockets = send_data(source, content);
+  const auto sockets = send_data(source, content, "reads the data");
   if (!sockets) return print_error(sockets.error());
   About about = about_of(source.listed, source.data);
   about.digest = content.finish();
