@@ -337,9 +337,10 @@ TEST_CASE("members: from the leader, with its own knowledge; otherwise from a fo
 TEST_CASE("status: a removed replica is not missing", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 4, 0, 90, 90)},
                                     {1, node("follower", 4, 0, 90, 90)},
-                                    {2, {Reply::kAbsent, {}}}};
+                                    {2, {Reply::kAbsent, {}}},
+                                    {3, node("follower", 4, 0, 90, 90)}};
   const auto voter = [](int replica) { return Json{{"replica", replica}, {"member", "voter"}}; };
-  answers[0].status["members"] = Json::array({voter(0), voter(1)});
+  answers[0].status["members"] = Json::array({voter(0), voter(1), voter(3)});
   CHECK(health_of(summarise("g", answers)) == Health::kWell);
   CHECK(summarise("g", answers)["replicas"][2]["state"] == "no member");
   answers[0].status["members"].push_back(voter(2));
