@@ -185,9 +185,12 @@ int run_new(const Options& options, const Found& found, Background* background) 
     if (made) return start_group(options, found, directories, files, lasting, background);
     // A service manager would give up after a few attempts, long before there is room.
     const bool full = status_of(made) == crane::setup::Status::kDiskFull;
-    if (!full || !service_manager().manages()) return fail(made.error());
-    directories.remove();
-    if (!wait_for_room(made)) return 0;
+    const bool waits = full && service_manager().manages();
+    if (waits) directories.remove();
+    if (waits && wait_for_room(made)) continue;
+    const int status = waits ? 0 : fail(made.error());
+    files.ended(status);
+    return status;
   }
 }
 
