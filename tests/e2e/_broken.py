@@ -15,7 +15,7 @@ RULES = {
         "  c.log_id = o.log_id;\n  c.test_only_mutant = core::Mutant::kMinorityCommit;\n")],
     "no-fence": [(
         "consensus/fabric/tcp.cc",
-        "revoke_writes(ReplicaId id) noexcept { memory_.drop_key(id); }",
+        "revoke_writes(ReplicaId id) noexcept { own()->live_key[value(id)] = 0; }",
         "revoke_writes(ReplicaId) noexcept {}")],
     "amnesiac": [(
         "consensus/driver/open.cc",
