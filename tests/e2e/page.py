@@ -264,9 +264,9 @@ def real(scenario, browser):
 
 
 def body(scenario):
-    with Browser() as browser:
-        canned(scenario, browser)
-        real(scenario, browser)
+    for part in (canned, real):
+        with Browser() as browser:
+            part(scenario, browser)
 
 
 if __name__ == "__main__":
