@@ -42,13 +42,13 @@ deps:                                             ## install the missing Debian 
 SANITIZED := base dmt consensus record clients linear
 BUILD_SANITIZED = $(BUILD) -k JOBS=$(JOBS) VARIANT=asan OUT=$(OUT)-asan build \
                   TARGETS="$(SANITIZED:%=test-%) fuzzers"
-test: deps                                        ## everything; last line: N passed, N failed
-	@touch -cd @0 $(CONFIGURED)  # what was absent may be there now
+test: deps                                        ## every rule; last line: N passed, N failed
+	@touch -cd @0 $(CONFIGURED); $(BUILD) -k build || true  # what was absent may be there now
+	$(RUN_TESTS) --full $(ARGS)
+test-long: deps                                   ## the rest: sanitizers, long scenarios, a VM
 	@$(BUILD) -k build TARGETS="all porcupine" || true
-	$(RUN_TESTS) --full --sanitized $(OUT)-asan --areas '$(SANITIZED)' \
+	$(RUN_TESTS) --long --sanitized $(OUT)-asan --areas '$(SANITIZED)' \
 	  --build-sanitized '$(BUILD_SANITIZED)' $(ARGS)
-test-long: deps programs                          ## the long scenarios that test leaves out
-	$(RUN_TESTS) --long $(ARGS)
 check: all                                        ## the quick loop: unit tests, lints, few seeds
 	$(RUN_TESTS) --quick $(ARGS)
 $(AREAS:%=test-%): $(CONFIGURED)

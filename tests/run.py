@@ -4,8 +4,8 @@
 
 Kinds. Tests with real processes and time limits run one by one: unit tests, the virtual machine,
 interposition, end to end. Tests that only compute fill the processors meanwhile, at the lowest
-priority: lints, the tests of eval, the model, the simulator's test, the sanitizer build, its tests,
-the fuzz targets.
+priority: lints, the tests of eval, the model, the simulator's test. `--long` runs the sanitizer
+build, its tests, the fuzz targets, the virtual machine and the longest scenarios.
   lint       tests/lint/*.py                                     each counts one
   unit       out/<variant>/test-<area>, Catch2                   each TEST_CASE counts one
   eval       tests/eval/*_test.py, the pure parts of measuring programs: each case counts one
@@ -70,11 +70,12 @@ FILLERS_WAIT = 4    # factor for a filler's time limit, as it may wait for a pro
 LANE = threading.local()
 COMPUTES, ALONE = {"sim"}, {"fabric"}  # areas of unit tests
 REPORT_MARK = "=== report of Catch2"
-# Scenarios that `make test` leaves to `make test-long`: each takes over 20 seconds, and shorter
-# ones check the same rules in small.
-LONG = set("""analysis backup checkpoint_faults cut_logs endless files_hold fleet hand_over idle_log
-              installed linear monitoring moved outbound production racy_live recovers shipped
-              sliced_programs sshd stories upgrade""".split())
+# Scenarios that `make test` leaves to `make test-long`, because they take longest; shorter ones
+# check the same rules in small.
+LONG = set("""analysis backup branch_slices checkpoint_faults checkpoints connections cut_logs
+              endless files_hold fleet full_disk hand_over hosts_run hosts_upgrade idle_log
+              installed linear monitoring moved outbound page production racy racy_live recovers
+              scheduled_backup shipped sliced_programs slices sshd stories storm upgrade""".split())
 # Without the idle group's: processor time means nothing on an emulated machine.
 VM_SCENARIOS = ["rdma"]
 VM_CASES = [",".join(f"[{tag}]~[idle]" for tag in ("fence", "fabric", "driver", "strategies"))]
@@ -181,17 +182,14 @@ class Runner:
             self.interpose()
             self.scenarios(lambda name: name not in LONG)
             fillers.result()
-        self.vm_cases()  # not beside fillers, which make an emulated machine's time uneven
-
-    def long(self):
-        """Runs the programs that everything() leaves out."""
-        self.scenarios(lambda name: name in LONG)
-        self.vm_programs()
 
     def fillers(self):
         self.beside([*self.lints(), *self.eval_tests(), self.MODEL])
         for area in sorted(self.areas() & COMPUTES):
             self.catch2(area)
+
+    def long(self):
+        """What everything() leaves out."""
         if self.options.build_sanitized:
             status, text = run(["sh", "-c", self.options.build_sanitized], BUILD_SECONDS)
             if status != 0:
@@ -199,6 +197,8 @@ class Runner:
                                 text)
         self.sanitized()
         self.fuzz()
+        self.scenarios(lambda name: name in LONG)
+        self.vm()
 
     def lints(self):
         library, programs = self.out / "libcrane.so", []
