@@ -144,7 +144,7 @@ def memory(scenario):
 @contextlib.contextmanager
 def small_disk(scenario, megabytes):
     """A file system on a disk: durability disk refuses memory."""
-    path, image = scenario.work / "disk", scenario.work / "disk.img"
+    path, image = (scenario.work / f"disk-{megabytes}{ending}" for ending in ("", ".img"))
     path.mkdir()
     with open(image, "wb") as file:
         file.truncate(megabytes * MEGABYTE)
@@ -187,7 +187,7 @@ def service(scenario):
     port, data = h.free_port(), scenario.work / "data"
     data.mkdir()
     (data / "large").write_bytes(os.urandom(60 * MEGABYTE))
-    with small_disk(scenario, 160) as path, \
+    with small_disk(scenario, 400) as path, \
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         group = h.Group(scenario, h.redis_program(port), port=port, options=["--data", str(data)])
         group.home = path
