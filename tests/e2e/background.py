@@ -34,7 +34,7 @@ while True:
 """
 FAILS = 'import sys; print("the configuration is wrong", flush=True); sys.exit(3)'
 WAITS = "import time; time.sleep(600)"
-SHOWN_SECONDS = 2
+SHOWN_SECONDS = 30
 REFUSED, SYSTEM = 5, 116
 
 
@@ -352,6 +352,7 @@ def stopped_crane_run(scenario):
     with h.Group(scenario, talks(port), port=port, container=False,
                  options=["--http", str(first)]) as group:
         h.wait_until(lambda: shown_as(group, first, True), 30, "crane-run supervises")
+        tell_server(port, "first")   # it listens, so it needs nothing of crane-run
         pid = group.process.pid
         with h.stopped(pid):
             h.wait_until(lambda: shown_as(group, first, False), SHOWN_SECONDS,
