@@ -383,6 +383,9 @@ def stopped_crane_run(scenario):
 
 
 def body(scenario):
+    # nohup, and a shell's `&`, start this with signals ignored, which children would inherit.
+    for signo in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(signo, signal.SIG_DFL)
     h.need("nohup")
     in_the_background(scenario)
     fails(scenario)
