@@ -22,7 +22,7 @@ from takeover_run import kill_crane_run, start_again
 VIEWS = (("light", 1180, False), ("dark", 1180, True), ("narrow", 400, False))
 LEAST_WIDTH = 320    # to which WCAG expects a page to shrink
 SHOWN = "document.title.includes(': ') && !document.title.startsWith('no answer')"
-# What a planted fault has to be found as.
+# The problem that the checker must report for each planted fault.
 FAULTS = (
     ("document.documentElement.removeAttribute('lang')", "html has no lang"),
     ("document.querySelector('thead th').removeAttribute('scope')", "th without scope"),

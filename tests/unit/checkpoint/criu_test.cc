@@ -152,7 +152,7 @@ TEST_CASE("criu: a property of the server is lasting, a momentary state is not",
   const std::string flight = output("unix: Non-empty write queue on an in-flight socket 0x1 (0x2)");
   CHECK(flight.find("is still being set up (CRIU: unix: Non-empty") != std::string::npos);
   CHECK_FALSE(is_lasting(flight));
-  CHECK_FALSE(is_lasting(output("something nobody has heard of")));
+  CHECK_FALSE(is_lasting(output("an unknown message")));
   CHECK_FALSE(is_lasting("CRIU was killed or did not end in time"));
   CHECK_FALSE(is_lasting(""));
 }
