@@ -28,8 +28,8 @@ struct FabricOptions {
   std::string directory;  // the group's directory on tmpfs; must exist
   ReplicaId self{};
   std::uint8_t replicas = 3;
-  std::uint64_t group =
-      0;  // the group's secret id: replicas and memory of other groups are refused
+  // The group's secret id: replicas and memory of other groups are refused.
+  std::uint64_t group = 0;
   std::uint64_t log_bytes = 128ULL << 20;
 
   bool valid() const noexcept {
