@@ -99,17 +99,16 @@ int take_checkpoint(const Request& request, Taken& taken,
                     const std::function<void(const std::string&)>& progress) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
-  if (request.replica >= 0 && !is_member(summary_of(request, group), request.replica)) {
-    print_message("refused: " + group + ": replica " + std::to_string(request.replica) +
-                  " is not a member; see crane-ctl member list");
-    return kRefused;
-  }
   Json what{{"do", "checkpoint"}};
   if (request.replica >= 0) what["replica"] = request.replica;
   if (!request.tier.empty()) what["tier"] = request.tier;
   const auto deadline = now_ms() + kOtherStepsMs;
   for (;; poll(nullptr, 0, kAskAgainMs)) {
     const Json summary = summary_of(request, group);
+    if (request.replica >= 0 && !is_member(summary, request.replica)) {
+      return refuse(group, "replica " + std::to_string(request.replica) +
+                               " is not a member; see crane-ctl member list");
+    }
     const bool passed_on = is_passed_on(request, group, summary);
     const RequestResult result = passed_on ? ask_replica(request, group, request.replica, what)
                                            : request_of_leader(request, group, summary, what);

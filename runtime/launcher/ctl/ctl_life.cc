@@ -64,29 +64,26 @@ bool runs(const std::string& home, const std::string& group) {
 int report_no_crane_run(const Request& request, const std::string& group) {
   const std::string home = request.home_of(group);
   const bool ours = access((home + "/running.json").c_str(), F_OK) == 0;
+  std::string why;
   if (!runs(home, group)) {
     const auto note = read_exit_note(home);
-    print_message("no crane-run: " + group + ": the group does not run" +
-                  (note ? "; its crane-run ended with " + description_of(*note) : std::string()));
+    why = "the group does not run";
+    if (note) why += "; its crane-run ended with " + description_of(*note);
   } else if (ours && setup::is_held(home)) {
-    print_message(
-        "no crane-run: " + group +
-        ": its crane-run is starting, or it belongs to another user; try again, or run this as the "
-        "user who started the group");
+    why =
+        "its crane-run is starting, or it belongs to another user; try again, or run this as the "
+        "user who started the group";
   } else if (ours) {
-    print_message(
-        "no crane-run: " + group +
-        ": its nodes run, and no crane-run supervises them; the command that started the group "
-        "takes "
+    why =
+        "its nodes run, and no crane-run supervises them; the command that started the group takes "
         "it over, and crane-run --stop --name " +
-        group + " --dir " + request.dir_of(group) + " ends it");
+        group + " --dir " + request.dir_of(group) + " ends it";
   } else {
-    print_message(
-        "no crane-run: " + group +
-        ": its nodes run as services or by crane-run --hosts; end them with systemctl stop "
-        "'crane@" +
-        group + "*', or with crane-run --hosts ... --name " + group + " --stop");
+    why =
+        "its nodes run as services or by crane-run --hosts; end them with systemctl stop 'crane@" +
+        group + "*', or with crane-run --hosts ... --name " + group + " --stop";
   }
+  print_message("no crane-run: " + group + ": " + why);
   return kRefused;
 }
 
