@@ -150,12 +150,38 @@ long write_fdinfo(const char* path, ProcText& out) noexcept {
   });
 }
 
+// The kernel's documented files (its Documentation/ABI) whose text changes while a machine runs.
 SysFile sort_of(const char* path) noexcept {
-  static constexpr const char* kPlaces[] = {"/proc/fs/", "/sys/kernel/slab/", "/sys/kernel/irq/",
-                                            "/sys/fs/ext4/", "/sys/devices/virtual/bdi/"};
-  static constexpr const char* kParts[] = {"/power/", "/statistics/", "/cpufreq/", "/thermal",
-                                           "/hwmon"};
-  static constexpr const char* kEnds[] = {"/stat", "/vmstat", "/numastat", "/meminfo", "/inflight"};
+  static constexpr const char* kPlaces[] = {
+      "/proc/fs/",     "/sys/kernel/slab/", "/sys/kernel/irq/", "/sys/kernel/mm/ksm/",
+      "/sys/fs/ext4/", "/sys/fs/xfs/",      "/sys/fs/btrfs/",   "/sys/fs/f2fs/",
+      "/sys/fs/fuse/", "/sys/fs/nfs/",      "/sys/fs/bcache/",  "/sys/devices/virtual/bdi/"};
+  static constexpr const char* kParts[] = {
+      "/power/",       "/power_supply/", "/powercap/",  "/intel-rapl", "/statistics/", "/stats/",
+      "/counters/",    "/hw_counters/",  "/cpufreq/",   "/thermal",    "/hwmon",       "/rtc",
+      "/cpuidle/stat", "/acpi_cppc/",    "/hugepages-", "/edac/",      "/wakeup/",     "/aer_"};
+  static constexpr const char* kEnds[] = {"/stat",
+                                          "/vmstat",
+                                          "/numastat",
+                                          "/meminfo",
+                                          "/inflight",
+                                          "/mm_stat",
+                                          "/io_stat",
+                                          "/bd_stat",
+                                          "/iorequest_cnt",
+                                          "/iodone_cnt",
+                                          "/ioerr_cnt",
+                                          "/iotmo_cnt",
+                                          "/carrier_changes",
+                                          "/carrier_up_count",
+                                          "/carrier_down_count",
+                                          "/refcnt",
+                                          "/pages_collapsed",
+                                          "/full_scans",
+                                          "/uevent_seqnum",
+                                          "/wakeup_count",
+                                          "/oops_count",
+                                          "/warn_count"};
   for (const char* place : kPlaces) {
     if (begins_with(path, place)) return SysFile::kCounter;
   }

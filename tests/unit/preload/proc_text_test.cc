@@ -91,6 +91,13 @@ TEST_CASE("files of the machine are distinguished from files of the kernel") {
   CHECK(sort_of("/sys/class/net/lo/statistics/rx_bytes") == SysFile::kCounter);
   CHECK(sort_of("/sys/devices/system/node/node0/vmstat") == SysFile::kCounter);
   CHECK(sort_of("/proc/fs/ext4/vda/options") == SysFile::kCounter);
+  CHECK(sort_of("/sys/devices/system/cpu/cpu0/cpuidle/state1/time") == SysFile::kCounter);
+  CHECK(sort_of("/sys/devices/system/cpu/cpuidle/current_driver") == SysFile::kKernels);
+  CHECK(sort_of("/sys/devices/system/edac/mc/mc0/ce_count") == SysFile::kCounter);
+  CHECK(sort_of("/sys/class/rtc/rtc0/since_epoch") == SysFile::kCounter);
+  CHECK(sort_of("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages") == SysFile::kCounter);
+  CHECK(sort_of("/sys/kernel/mm/transparent_hugepage/khugepaged/full_scans") == SysFile::kCounter);
+  CHECK(sort_of("/sys/class/net/lo/mtu") == SysFile::kKernels);
   CHECK(sort_of("/sys/kernel/mm/transparent_hugepage/enabled") == SysFile::kKernels);
   CHECK(sort_of("/var/lib/statistics/stat") == SysFile::kKernels);
 }
