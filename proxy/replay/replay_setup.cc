@@ -130,9 +130,9 @@ Outcome check_here(const LoadedRecording& loaded, const setup::ProgramPaths& par
 }
 
 // The name is as long as the recorded group's: without root the server sees this path, and its
-// length determines where the stack begins.
+// length determines where the stack begins. The point in front tells crane-ctl that it is no group.
 std::string place_name(const std::string& group, int number) {
-  std::string name = "replay";
+  std::string name = ".replay";
   name.resize(std::max<std::size_t>(group.size(), 2), '-');
   name.back() = static_cast<char>('0' + number);
   return name;
@@ -156,16 +156,38 @@ Outcome make_place(const Config& config, const ReplayRequest& request,
   return replay_error(ReplayStatus::kNotHere, problem.error().text);
 }
 
+// The memory in which a replay keeps its changes of bound files.
+class BindCover {
+ public:
+  BindCover() = default;
+  // With the mounts in it, so that the directories can be removed.
+  ~BindCover() {
+    if (!top_.empty()) ::umount2(top_.c_str(), MNT_DETACH);
+  }
+  BindCover(const BindCover&) = delete;
+  BindCover& operator=(const BindCover&) = delete;
+  bool mount(const std::string& top) {
+    const bool own = ::unshare(CLONE_NEWNS) == 0 &&
+                     ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                     ::mount("crane", top.c_str(), "tmpfs", 0, "mode=755") == 0;
+    if (own) top_ = top;
+    return own;
+  }
+
+ private:
+  std::string top_;
+};
+
 // A replay must not change files that the recorded server could write, so they get an overlay.
-Outcome cover_binds(Config& config) {
+Outcome cover_binds(Config& config, BindCover& cover) {
   if (config.binds.empty()) return Done{};
   const std::string top = config.replica_dir() + "/binds";
   std::error_code failed;
   fs::create_directories(top, failed);
-  const bool own = !failed && ::unshare(CLONE_NEWNS) == 0 &&
-                   ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                   ::mount("crane", top.c_str(), "tmpfs", 0, "mode=755") == 0;
-  if (!own) return not_here(top, std::strerror(errno), "run as root, with room in memory");
+  if (failed || !cover.mount(top)) {
+    return not_here(top, failed ? failed.message() : std::strerror(errno),
+                    "run as root, with room in memory");
+  }
   int number = 0;
   for (setup::Bind& bind : config.binds) {
     std::string& source = bind.source;
@@ -342,6 +364,7 @@ namespace {
 struct Prepared {
   Config config;
   setup::GroupDirectories directories;
+  BindCover cover;           // in the directories
   std::uint64_t behind = 0;  // the replay begins after this entry
   std::uint64_t to = 0;      // its last entry
 };
@@ -369,7 +392,7 @@ Outcome prepare(const LoadedRecording& loaded, const ReplayRequest& request, Pre
   config.dir = prepared.directories.dir();
   config.shm_dir = prepared.directories.shm_dir();
   config.container_name = "crane." + fs::path(config.dir).filename().string();
-  if (problem = cover_binds(config); !problem) return problem;
+  if (problem = cover_binds(config, prepared.cover); !problem) return problem;
   if (std::string why; !request.valgrind.empty()) {
     if (!put_in_valgrind(request.valgrind, config, why).ok()) {
       return replay_error(ReplayStatus::kNotHere, why);

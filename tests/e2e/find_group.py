@@ -35,6 +35,10 @@ def body(scenario):
                              group.name)
         scenario.check(status == NO_SUCH_GROUP and "elsewhere" in text,
                        "with --dir it looks only there", f"{status}: {text}")
+        (scenario.work / "places" / ".replay0" / "r0").mkdir(parents=True)
+        status, text = h.ctl(scenario, "--dir", str(scenario.work / "places"), "list")
+        scenario.check(".replay0" not in text, "the place of a replay is not a group",
+                       f"{status}: {text}")
         group.stop()
     status, text = h.ctl(scenario, "status", group.name)
     scenario.check(status == NO_SUCH_GROUP, "a group that has ended is no longer found",

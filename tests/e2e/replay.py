@@ -329,6 +329,12 @@ def ask(port, what):
             pass
 
 
+def check_nothing_left(scenario):
+    left = [str(p) for place, name in (("/dev/shm", "crane..re*"), ("/run/crane", ".re*"))
+            for p in h.pathlib.Path(place).glob(name)]
+    scenario.check(not left, "nothing is left of the replays", repr(left))
+
+
 def dice(scenario):
     """A server that branches on the processor's random numbers: the turn after the first number
     that differs is named."""
@@ -341,13 +347,14 @@ def dice(scenario):
     port = h.free_port()
     with h.Group(scenario, [str(home / "racy_server"), str(port), str(home)], port=port,
                  record=True,
-                 replicas=1, options=["--trace"]) as group:
+                 replicas=1, options=["--trace", "--bind", f"{home}:/mnt"]) as group:
         ask(port, "locked_order")
         for _ in range(64):   # the probability that all are equal again is 2^-64
             ask(port, "dice")
         group.settle()
         group.stop()
     status, said, text = replay(scenario, group.record)
+    check_nothing_left(scenario)   # now: the next replay may empty the same place
     scenario.check(status == DIFFERENT and said["turn"] is not None and said["turn"]["number"] > 0,
                    "the first different turn is named", f"{status}: {text}")
     turn = said["turn"] if said and said["turn"] else {"here": "", "recorded": ""}
@@ -388,8 +395,7 @@ def body(scenario):
     apache(scenario)
     dice(scenario)
     planted_race(scenario)
-    left = [p.name for p in (h.pathlib.Path("/dev/shm")).glob("crane.replay*")]
-    scenario.check(not left, "nothing is left of the replays", repr(left))
+    check_nothing_left(scenario)
 
 
 h.run_scenario("replay", body)
