@@ -60,7 +60,7 @@ void compare_servers(const NodeStatus& before, const NodeStatus& now, std::vecto
   }
   // A server that has not begun serves nothing; "server runs" above reports its start.
   if (before.server_pid > 0 && before.not_serving.empty() != now.not_serving.empty()) {
-    all.push_back(now.not_serving.empty() ? Event{"serves", "its server runs again"}
+    all.push_back(now.not_serving.empty() ? Event{"serves", "again; before: " + before.not_serving}
                                           : Event{"not serving", now.not_serving});
   }
   if (before.recovery.catches_up && !now.recovery.catches_up) {

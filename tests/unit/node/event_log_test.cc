@@ -81,7 +81,7 @@ TEST_CASE("each change of the server, the quorum and checkpoints is reported onc
   later.no_quorum = later.not_serving = "";
   CHECK(logged(now, later) ==
         "quorum: a majority answers and has a leader again\n"
-        "serves: its server runs again\n");
+        "serves: again; before: it waits\n");
 }
 
 TEST_CASE("the leader reports changes of its members") {
