@@ -93,6 +93,22 @@ bool is_passed_on(const Request& request, const std::string& group, const Json& 
          !is_here(request, group, leader.get<int>()) && is_here(request, group, request.replica);
 }
 
+// Why no replica that may take the checkpoint can; empty: one can, or is on another host.
+std::string why_none(const Request& request, const Json& summary) {
+  if (request.tier == "restart") return "";
+  std::string why;
+  std::size_t seen = 0;
+  for (const Json& row : summary["replicas"]) {
+    if (request.replica >= 0 && control::replica_in(row) != request.replica) continue;
+    const Json& checkpoint = control::object_in(row, "checkpoint");
+    if (control::text_in(checkpoint, "none_because").empty()) return "";
+    why = control::text_in(checkpoint, "none_because");
+    ++seen;
+  }
+  return seen >= (request.replica >= 0 ? 1 : control::list_in(summary, "members").size()) ? why
+                                                                                          : "";
+}
+
 }  // namespace
 
 int take_checkpoint(const Request& request, Taken& taken,
@@ -108,6 +124,9 @@ int take_checkpoint(const Request& request, Taken& taken,
     if (request.replica >= 0 && !is_member(summary, request.replica)) {
       return refuse(group, "replica " + std::to_string(request.replica) +
                                " is not a member; see crane-ctl member list");
+    }
+    if (const std::string why = why_none(request, summary); !why.empty()) {
+      return refuse(group, "no checkpoint can be taken: " + why);
     }
     const bool passed_on = is_passed_on(request, group, summary);
     const RequestResult result = passed_on ? ask_replica(request, group, request.replica, what)
