@@ -72,6 +72,14 @@ int refuse(const std::string& group, const std::string& why) {
   return kRefused;
 }
 
+namespace {
+
+bool is_number(const std::string& word) {
+  return !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
+}
+
+}  // namespace
+
 int choose_groups(const Request& request, std::vector<std::string>& groups) {
   bool denied = false;
   if (request.group.empty()) {
@@ -89,7 +97,8 @@ int choose_groups(const Request& request, std::vector<std::string>& groups) {
   print_message(request.group.empty()
                     ? "no group: nothing runs in " + places + "; name another place with --dir"
                     : "no such group: " + request.group + ": it is not in " + places +
-                          "; see crane-ctl list, or name another place with --dir");
+                          "; see crane-ctl list, or name another place with --dir" +
+                          (is_number(request.group) ? "; --help shows how to name a replica" : ""));
   return kNoSuchGroup;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // crane-ctl doctor: checks the machine for one group, and reports problems that the group knows.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -31,7 +32,11 @@ std::optional<Options> options_of(const std::string& home) {
 // Adds the client ports of the running group; they need no check, because the group has them.
 void add_ports_of_group(const std::string& home, const Json& summary, std::vector<Port>& ports) {
   const auto add = [&ports](const Json& number) {
-    if (number.is_number_unsigned()) ports.push_back({number.get<std::uint16_t>(), Done{}, true});
+    if (!number.is_number_unsigned()) return;
+    const auto port = number.get<std::uint16_t>();
+    // A server may listen twice at a port, for IPv4 and IPv6.
+    const auto same = [port](const Port& known) { return known.number == port; };
+    if (std::none_of(ports.begin(), ports.end(), same)) ports.push_back({port, Done{}, true});
   };
   std::ifstream in(home + "/state.json");
   const Json state = in ? Json::parse(in, nullptr, false) : Json();
