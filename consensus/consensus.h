@@ -145,8 +145,8 @@ struct Callbacks {
   std::function<void()> on_members;
   // A peer's send_message() arrived.  Optional.
   std::function<void(ReplicaId from, std::span<const std::byte> note)> on_message;
-  // kTcp, kVerbs: a replica opened a link for another purpose than the log (fabric/secure_link.h,
-  // kVisitPlane).  Optional.
+  // kTcp, kVerbs: a replica, or an operator (kOperator), opened a link for another purpose than the
+  // log (fabric/secure_link.h, is_visit()).  Optional.
   std::function<void(ReplicaId from, std::unique_ptr<SecureLink> link)> on_visitor;
 };
 

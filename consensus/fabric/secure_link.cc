@@ -94,7 +94,7 @@ struct LinkCallbacks {
     *session = nullptr;
     LinkName name;
     if (!parse_identity({reinterpret_cast<const char*>(id), size}, name)) return 1;
-    if (name.to != context.self_ || name.from == name.to || value(name.from) >= context.replicas_) {
+    if (!context.accepts(name)) {
       return 1;  // meant for another replica: the handshake continues without a key, and fails
     }
     link->name_ = name;
@@ -214,6 +214,12 @@ Result<std::unique_ptr<LinkContext>> LinkContext::create(const GroupSecret& secr
   return out;
 }
 
+bool LinkContext::accepts(const LinkName& name) const noexcept {
+  const bool by_operator = name.from == kOperator;
+  if (name.to != self_ || by_operator != (name.plane == kOperatorPlane)) return false;  // LINK-S3
+  return by_operator || (name.from != self_ && value(name.from) < replicas_);
+}
+
 LinkContext::~LinkContext() {
   OPENSSL_cleanse(secret_.data(), secret_.size());
   SSL_CTX_free(dialler_);
@@ -311,6 +317,7 @@ bool SecureLink::finish_connect() noexcept {
   peer.size = sizeof peer.storage;
   ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
   if (error != 0) {
+    connect_error_ = error;
     fail(Failure::kUnreachable);
     return false;
   }
@@ -327,7 +334,10 @@ void SecureLink::fail_handshake() noexcept {
   ERR_clear_error();
   const bool alert = ERR_GET_LIB(error) == ERR_LIB_SSL && reason > SSL_AD_REASON_OFFSET;
   const bool binder = reason == SSL_R_BINDER_DOES_NOT_VERIFY;
-  if (binder || alert) {
+  // The alert for a name that the other side does not accept: it continued without a key.
+  if (alert && reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE) {
+    fail(Failure::kNotMember);
+  } else if (binder || alert) {
     fail(Failure::kSecret);
   } else if (ended_) {
     fail(Failure::kUnreachable);

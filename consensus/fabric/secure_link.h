@@ -15,6 +15,8 @@
 //   INVARIANT LINK-S2  The pre-shared key is the only way in: no certificate is accepted or sent,
 //                 no earlier protocol version is used, no session is resumed, and there is no early
 //                 data.
+//   INVARIANT LINK-S3  A link has kOperator as its dialler if and only if its plane is
+//                 kOperatorPlane.  So an operator's link is never taken for a replica's.
 //
 // Members trust each other: a process that holds the secret can act as any member.
 //
@@ -73,6 +75,7 @@ class SecureLink;
 // The TLS context that all links of a process share.
 class LinkContext {
  public:
+  // `self`: this process's replica, or kOperator for a process that only dials.
   static Result<std::unique_ptr<LinkContext>> create(const GroupSecret& secret, ReplicaId self,
                                                      std::uint8_t replicas) noexcept;
   ~LinkContext();
@@ -83,6 +86,8 @@ class LinkContext {
   friend struct LinkCallbacks;
   friend class SecureLink;
   LinkContext() = default;
+  // Whether this process may be the other end of a link of that name.
+  bool accepts(const LinkName& name) const noexcept;
   GroupSecret secret_{};
   ReplicaId self_{};
   std::uint8_t replicas_ = 0;
@@ -115,6 +120,8 @@ class SecureLink {
   int fd() const noexcept { return fd_; }
   State state() const noexcept { return state_; }
   Failure failure() const noexcept { return failure_; }
+  // kUnreachable: the errno with which a dialler's connection failed; 0: it was made, and ended.
+  int connect_error() const noexcept { return connect_error_; }
   // On the accepting side: valid once the link is open.
   const LinkName& name() const noexcept { return name_; }
   std::string peer_address() const;
@@ -163,6 +170,7 @@ class SecureLink {
   ssl_st* ssl_ = nullptr;
   State state_ = State::kHandshaking;
   Failure failure_ = Failure::kNone;
+  int connect_error_ = 0;
   bool accepting_ = false;
   bool ended_ = false;    // the other side closed, or the socket failed
   bool drained_ = false;  // this progress() or fill() had a short read: the socket is empty
@@ -182,8 +190,17 @@ class SecureLink {
 // Links of this plane do not belong to a fabric.  A replica of the group dials one for something
 // other than the log, at the same port and with the same secret.  Any replica may dial any other.
 inline constexpr std::uint8_t kVisitPlane = 32;
+// Neither do links of this plane: an operator's program, which is no replica, dials one to send a
+// request to a node.
+inline constexpr std::uint8_t kOperatorPlane = 33;
+inline constexpr ReplicaId kOperator{0xff};
+inline constexpr bool is_visit(const LinkName& name) noexcept {
+  return name.plane == kVisitPlane || name.plane == kOperatorPlane;
+}
 // Takes such a link once it is open (LINK-S1); without a TakeVisitor these links are refused.  The
-// fabric calls it from poll(), so it must be quick.
+// fabric calls it from poll(), so it must be quick.  The first bytes may have arrived with the
+// handshake already, and then the socket reports nothing: call fill() once before waiting for it.
+// `from`: the replica, or kOperator.
 using TakeVisitor = std::function<void(ReplicaId from, std::unique_ptr<SecureLink> link)>;
 
 }  // namespace crane::consensus

@@ -32,8 +32,8 @@
 // replica takes part only while it polls: if it does not poll for silence_ns, its peers consider it
 // dead.  Failed writes may still land while their key is live.
 //
-// A third kind of link does not belong to the fabric (kVisitPlane): the fabric hands it out as soon
-// as it is open.  Its traffic does not delay the fabric's.
+// Other links do not belong to the fabric (is_visit()): the fabric hands them out as soon as they
+// are open.  Their traffic does not delay the fabric's.
 //
 // Threads: one.  Errors: a peer's errors are events; open() returns errors of this replica's
 // address or directory.

@@ -240,7 +240,7 @@ void TcpFabric::watch_writes(Connection& connection) noexcept {
 // accept that name.
 void TcpFabric::name_connection(Connection& connection) noexcept {
   const LinkName& name = connection.link->name();
-  if (name.plane == kVisitPlane && options_.take_visitor) {
+  if (is_visit(name) && options_.take_visitor) {
     connection.dead = true;
     ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection.link->fd(), nullptr);
     const ReplicaId from = name.from;

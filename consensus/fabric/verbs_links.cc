@@ -190,7 +190,7 @@ void Links::on_open(std::unique_ptr<SecureLink>& link) {
     watch(*link, false);  // this replica's knock: wait until the peer closes it
     return;
   }
-  if (name.plane == kVisitPlane && theirs && options_.take_visitor) {
+  if (is_visit(name) && theirs && options_.take_visitor) {
     ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, link->fd(), nullptr);
     options_.take_visitor(peer, std::move(link));
     return;

@@ -10,6 +10,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -125,6 +128,40 @@ std::vector<Event> events_between(const NodeStatus& before, const NodeStatus& no
   compare_checkpoints(before, now, all);
   compare_members(before, now, all);
   return all;
+}
+
+namespace {
+
+// The last lines of the file, at most `bytes`.  `cut`: it has more.
+std::string tail_of(const std::string& path, std::size_t bytes, bool& cut) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in) return "";
+  const auto size = static_cast<std::size_t>(in.tellg());
+  const std::size_t from = size > bytes ? size - bytes : 0;
+  cut = from > 0;
+  in.seekg(static_cast<std::streamoff>(from));
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (cut) text.erase(0, text.find('\n'));  // the rest of a line
+  return text;
+}
+
+}  // namespace
+
+NewestEvents newest_events(const std::string& path, std::size_t count, std::size_t bytes) {
+  NewestEvents newest;
+  bool cut = false;
+  std::string text = tail_of(path, bytes, cut);
+  if (!cut) text = tail_of(path + ".1", bytes - std::min(bytes, text.size()), cut) + text;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty()) newest.lines.push_back(std::move(line));
+  }
+  newest.all = !cut && newest.lines.size() <= count;
+  if (newest.lines.size() > count) {
+    newest.lines.erase(newest.lines.begin(),
+                       newest.lines.end() - static_cast<std::ptrdiff_t>(count));
+  }
+  return newest;
 }
 
 EventLog::EventLog(std::string path, std::uint8_t replica, std::size_t bytes_max)

@@ -26,6 +26,13 @@ struct Event {
 // The events between two statuses: roles first, then the server, checkpoints and members.
 std::vector<Event> events_between(const NodeStatus& before, const NodeStatus& now);
 
+// The newest lines of an event log, at most `count` and about `bytes`, the oldest first.
+struct NewestEvents {
+  std::vector<std::string> lines;
+  bool all = true;  // there are no older ones
+};
+NewestEvents newest_events(const std::string& path, std::size_t count, std::size_t bytes);
+
 class EventLog {
  public:
   // Size at which the file is renamed to `path`.1, replacing an earlier one.

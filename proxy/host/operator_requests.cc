@@ -11,6 +11,7 @@
 
 #include "checkpoint/image.h"
 #include "dmt/base/clock.h"
+#include "proxy/host/event_log.h"
 #include "runtime/control/schema.h"
 
 namespace crane::node {
@@ -36,6 +37,7 @@ std::string OperatorRequests::answer(const std::string& text) {
   // From here on every field has its type and is within its bounds (CTL-1).
   const control::Message& request = *parsed.message;
   if (request.is("status")) return control::line_of(owner_.status_json());
+  if (request.is("events")) return events(request);
   if (request.is("transfer")) return transfer(request.number<int>("to", kAnyOther));
   if (request.is("member")) return change_member(request);
   if (request.is("signal")) return signal_server(request.number<std::uint32_t>("signo"));
@@ -47,6 +49,9 @@ std::string OperatorRequests::answer(const std::string& text) {
   if (request.is("copy_log")) return copy_log(request);
   if (request.is("leave")) return drain();
   if (request.is("bring_back")) return bring_back(request);
+  if (request.is("supervise")) {  // it passes descriptors
+    return refused("unsupported", "only a crane-run on this host may do that, at control.sock");
+  }
   return refused("unknown", "this version of crane-node does not know that request");
 }
 
@@ -152,6 +157,22 @@ std::string OperatorRequests::copy_log(const control::Message& request) {
       fmt::format("the log is {}copied up to entry {}", done ? "" : "being ", last));
   answer["done"] = done;
   answer["last"] = last;
+  return control::line_of(answer);
+}
+
+// For operators on other machines, who cannot read this replica's files.
+std::string OperatorRequests::events(const control::Message& request) const {
+  constexpr std::size_t kBytes = 96U << 10;  // fits into one message of the control socket
+  const NewestEvents newest = newest_events(config_.replica_dir() + "/events.jsonl",
+                                            request.number<std::size_t>("last"), kBytes);
+  nlohmann::json events = nlohmann::json::array();
+  for (const std::string& line : newest.lines) {
+    nlohmann::json event = nlohmann::json::parse(line, nullptr, false);
+    if (event.is_object()) events.push_back(std::move(event));
+  }
+  nlohmann::json answer = control::accepted(fmt::format("{} events", events.size()));
+  answer["events"] = std::move(events);
+  answer["all"] = newest.all;
   return control::line_of(answer);
 }
 

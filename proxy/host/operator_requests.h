@@ -75,6 +75,7 @@ class OperatorRequests {
   Outcome hand_over(const HandOver& then);
   std::string signal_server(std::uint32_t number);
   std::string copy_log(const control::Message& request);
+  std::string events(const control::Message& request) const;
   std::string drain();
   std::string bring_back(const control::Message& request);
 

@@ -49,6 +49,7 @@ Node::Node(const Config& config, int control_fd, NodeMode& mode)
 Node::~Node() {
   http_.reset();
   control_socket_.reset();
+  operator_links_.reset();
   recovery_.reset();
   server_.reset();
   host_.reset();
@@ -323,6 +324,7 @@ void Node::forward_remaining_clients() {
   if (!end_.removed() || host_ == nullptr || host_->connections() == 0) return;
   http_.reset();
   control_socket_.reset();
+  operator_links_.reset();
   loop_.stop_waking();
   proxy_.reset();      // closes the ports: no new clients
   consensus_.reset();  // the members see this replica gone

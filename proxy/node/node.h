@@ -34,6 +34,7 @@
 #include "proxy/host/live_check.h"
 #include "proxy/host/log_intake.h"
 #include "proxy/host/mode.h"
+#include "proxy/host/operator_links.h"
 #include "proxy/host/operator_requests.h"
 #include "proxy/host/proposals.h"
 #include "proxy/host/recovery/recovery.h"
@@ -58,6 +59,7 @@ class Node final : public EventLoop::Owner,
                    public HttpService::Owner,
                    public LogIntake::Owner,
                    public LogReader,
+                   public OperatorLinks::Owner,
                    public OperatorRequests::Owner,
                    public Proposals::Owner,
                    public RecoveryOwner,
@@ -103,6 +105,7 @@ class Node final : public EventLoop::Owner,
   // --- messages of other replicas, and the log (node_events.cc)
   void on_message(ReplicaId from, std::span<const std::byte> bytes);
   void receive(ReplicaId from, const replica::ServerPlaceMessage& message);
+  void on_visitor(ReplicaId from, std::unique_ptr<consensus::SecureLink> link);
   void on_committed(const consensus::EntryView& entry);
 
   // --- the server (node_events.cc)
@@ -218,6 +221,7 @@ class Node final : public EventLoop::Owner,
   std::unique_ptr<StatusReporter> status_;
   std::unique_ptr<OperatorRequests> requests_;
   std::unique_ptr<ControlSocket> control_socket_;
+  std::unique_ptr<OperatorLinks> operator_links_;
   std::unique_ptr<HttpService> http_;  // nullptr: no HTTP
   std::int64_t now_ns_ = 0;            // CLOCK_MONOTONIC at the start of the round
   Due due_;

@@ -52,6 +52,15 @@ void Node::on_message(ReplicaId from, std::span<const std::byte> bytes) {
   std::visit(MessageReceiver{*this, from}, *message);
 }
 
+// A link to the fabric's port for another purpose than the log.
+void Node::on_visitor(ReplicaId from, std::unique_ptr<consensus::SecureLink> link) {
+  if (from == consensus::kOperator) {
+    operator_links_->take(std::move(link));
+  } else {
+    recovery_->visited(from, std::move(link));
+  }
+}
+
 // A leader's question, or a follower's answer.
 void Node::receive(ReplicaId from, const replica::ServerPlaceMessage& message) {
   if (message.answers != 0) return lead_watch_.on_report(from, message, now_ns_);

@@ -166,8 +166,9 @@ void Node::open_checks() {
   if (mode_.knows_all_stalls(*stalls_, config_.replicas)) stalls_->close();
 }
 
-// Requests wait in the socket until the node runs.
+// Requests wait in the socket, or on their links, until the node runs.
 void Node::open_control_socket() {
+  operator_links_ = std::make_unique<OperatorLinks>(loop_.base(), *this);
   control_socket_ = std::make_unique<ControlSocket>(loop_.base(), *this);
   const std::string path = config_.replica_dir() + "/control.sock";
   const Outcome opened = control_socket_->open(path);
@@ -193,7 +194,7 @@ bool Node::open_group() {
     on_message(from, bytes);
   };
   callbacks.on_visitor = [this](ReplicaId from, std::unique_ptr<consensus::SecureLink> link) {
-    recovery_->visited(from, std::move(link));
+    on_visitor(from, std::move(link));
   };
   callbacks.on_members = [this] {
     supervisor_.members(*consensus_);

@@ -339,7 +339,7 @@ constexpr F kRows[] = {
     {"replica", Holds::kNumber, kAlways, "its number"},
     {"state", Holds::kText, kAlways,
      "ok, drained, starts, node is gone, does not answer, not permitted, no member, on another "
-     "host"},
+     "host; over links also unreachable, another secret, another replica, ended"},
     {"lag_entries", Holds::kNumber, kSometimes, "committed entries that its server has not taken"},
     {"returns", Holds::kObject, kSometimes, "of one that is away: when it is started", kReturns},
     {"disk", Holds::kObject, kSometimes, "what it takes of this machine's disks", kDisk},

@@ -61,6 +61,9 @@ constexpr Field kCopyLog[] = {
     number("through", true, "log index that the copy must reach", 0, kAny),
     number("file", true,
            "the copy is written to the empty file log-FILE in the replica's directory", 0, kAny)};
+constexpr std::uint64_t kEventsMost = 1000;
+constexpr Field kEvents[] = {
+    number("last", true, "the largest number of events, the newest ones", 1, kEventsMost)};
 constexpr Field kHandOver[] = {
     {"to", Kind::kText, true, "the agreed versions of that build", 1, 200}};
 constexpr Field kBringBack[] = {
@@ -69,6 +72,7 @@ constexpr Field kBringBack[] = {
          kNameMost)};
 constexpr Verb kNodeVerbs[] = {
     {"status", kNoFields, "returns the state of the node and of its group"},
+    {"events", kEvents, "returns what happened to this replica, as far as an answer has room"},
     {"transfer", kTransfer, "the leader hands the lead over"},
     {"member", kMember, "the leader changes the group's members"},
     {"signal", kSignal, "the leader sends the servers' main process a signal, through the log"},

@@ -55,6 +55,8 @@ std::string lacks(const ReplicaView& r) {
       return "has not started yet";
     case Contact::kGone:
       return "is gone";
+    case Contact::kCutOff:
+      return "cannot be reached from here";
   }
   if (!r.connected) return "is not connected to the leader";
   const std::string why = why_not_ready(r.readiness);

@@ -62,6 +62,7 @@ struct ReplicaView {
     kDrained,
     kNotYet,  // it has not been present since the others began
     kGone,
+    kCutOff,  // the caller cannot reach it, and no other replica has reported about it
   };
   int replica = 0;
   Member member = Member::kVoter;

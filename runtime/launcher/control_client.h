@@ -12,8 +12,24 @@
 
 namespace crane::launcher {
 
-// kDrained: absent, because an operator drained the replica; kStarts: it runs, but never answered.
-enum class Reply { kAnswer, kAbsent, kDenied, kSilent, kDrained, kStarts };
+enum class Reply {
+  kAnswer,
+  kAbsent,  // no node runs there
+  kDenied,  // this user may not ask it
+  kSilent,
+  kDrained,  // absent, because an operator drained the replica
+  kStarts,   // it runs, but never answered
+  // Only over links to other hosts (ctl/operator_link.h):
+  kUnreachable,   // the host's name is not known, or the network does not lead there
+  kOtherSecret,   // the node holds another secret
+  kOtherReplica,  // the node is another replica, or not of this group
+  kLost,          // the node ended the link after it may have got the request
+};
+// Whether this machine's operator cannot ask the node, which says nothing about the node itself.
+constexpr bool is_cut_off(Reply reply) {
+  return reply == Reply::kUnreachable || reply == Reply::kOtherSecret ||
+         reply == Reply::kOtherReplica;
+}
 
 // Sends `request` and waits at most `timeout_ms` for the answer.
 Reply ask_node(const std::string& socket, const std::string& request, int timeout_ms,

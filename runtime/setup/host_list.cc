@@ -17,7 +17,7 @@ constexpr std::size_t kHostsMost = 9;
 
 Outcome wrong(const std::string& word, const std::string& cause) {
   return failure(Status::kUsage, "--hosts", word, cause,
-                 "write h1,h2,h3, each as NAME, NAME=ADDRESS or NAME=ADDRESS:PORT");
+                 "write h1,h2,h3, each as NAME, NAME:PORT, NAME=ADDRESS or NAME=ADDRESS:PORT");
 }
 
 // "1.2.3.4", "1.2.3.4:7100", "::1", "[::1]:7100"
@@ -38,6 +38,15 @@ bool parse_endpoint(const std::string& text, HostWord& host) {
 Outcome parse_host(const std::string& word, HostWord& host) {
   const auto equals = word.find('=');
   host.name = word.substr(0, equals);
+  // NAME:PORT.  More than one colon is an IPv6 address.
+  const auto colon = word.find(':');
+  if (equals == std::string::npos && colon != std::string::npos && colon == word.rfind(':')) {
+    const std::string port = word.substr(colon + 1);
+    if (port.size() > 5 || !parse_port(port, host.port)) {
+      return wrong(word, "the text after ':' is not a port");
+    }
+    host.name = word.substr(0, colon);
+  }
   // A name that begins with '-' would be an option of the remote shell.
   if (host.name.empty() || host.name[0] == '-' ||
       host.name.find_first_of(" \t'\"\\;&|<>$`") != std::string::npos) {

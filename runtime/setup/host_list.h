@@ -20,9 +20,9 @@ struct HostWord {
   std::uint16_t port = kReplicaPort;
 };
 
-// "h", "h=address", "h=address:port" or "h=[address]:port", separated by commas.  A missing address
-// stays empty, unless the name is an address.  Errors: kUsage; kReplicas for a number of hosts that
-// is even or less than three.
+// "h", "h:port", "h=address", "h=address:port" or "h=[address]:port", separated by commas.  A
+// missing address stays empty, unless the name is an address.  Errors: kUsage; kReplicas for a
+// number of hosts that is even or less than three.
 Outcome parse_hosts(const std::string& text, std::vector<HostWord>& hosts);
 // Looks up the missing addresses.  Errors: kHost; kUsage if two hosts have the same address.
 Outcome resolve_hosts(std::vector<HostWord>& hosts);

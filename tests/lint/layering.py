@@ -46,7 +46,7 @@ FOLDERS = {
     "runtime/launcher/ctl": ("crane-ctl",
         ["runtime/launcher", "runtime/launcher/agent", "runtime/launcher/doctor",
          "runtime/supervise", "runtime/setup", "runtime/control", "checkpoint", "consensus",
-         "dmt/base"]),
+         "consensus/fabric", "dmt/base"]),
     "consensus/core": ("the pure protocol",
         ["dmt/base"]),
     "consensus": ("fabrics, store, driver, simulator",

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-ctl: the operator's tool.  Shows this machine's groups and sends requests to their nodes.
+// crane-ctl: the operator's tool.  Shows this machine's groups, or a group of other hosts, and
+// sends requests to their nodes.
+#include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <utility>
 
 #include "runtime/control/answers.h"
@@ -80,7 +84,12 @@ Command schema_command(Request& r) {
           [&r] { return print_schema(r); }};
 }
 
-Command all_commands(Request& r) {
+// The options that name a group elsewhere.
+struct Whence {
+  std::string hosts, secret_file, config;
+};
+
+Command all_commands(Request& r, Whence& w) {
   Command status_command{"status",
                          "roles, indexes, lag, servers",
                          {all_groups_word(r),
@@ -89,8 +98,17 @@ Command all_commands(Request& r) {
                          {},
                          [&r] { return status(r); }};
   return {"crane-ctl",
-          "Shows and controls the groups of this machine.",
+          "Shows and controls the groups of this machine, or a group of other hosts.",
           {{"--dir", &r.dir, "directory of the groups (default: all directories of this user's)"},
+           {"--hosts",
+            &w.hosts,
+            "h1,h2,h3: a group of these hosts, as in crane-run --hosts, from any machine",
+            {.needs = {"--secret-file"}, .excludes = {"--dir", "--config"}}},
+           {"--secret-file", &w.secret_file, "its secret", {.needs = {"--hosts"}}},
+           {"--config",
+            &w.config,
+            "the group of this group.toml, from any machine (default: CRANE_CONTEXT)",
+            {.excludes = {"--dir"}}},
            {"-q,--quiet", Word::Flag{&r.quiet}, "do not show how far a long step is"}},
           {{"list",
             "the groups of this machine and their directories",
@@ -137,6 +155,76 @@ Command all_commands(Request& r) {
             [&r] { return show_versions(r); }}}};
 }
 
+// --- from anywhere
+// --------------------------------------------------------------------------------
+
+// The commands that need nothing but answers of nodes.
+constexpr const char* kAnywhere[] = {"status",        "top",
+                                     "events",        "versions",
+                                     "signal",        "member list",
+                                     "member add",    "member promote",
+                                     "member remove", "member replace",
+                                     "replica drain", "leader transfer",
+                                     "checkpoint now"};
+// The commands without a group.
+constexpr const char* kGroupless[] = {"schema", "secret new"};
+// Those of all groups here, or of one that does not exist yet.
+constexpr const char* kOfThisMachine[] = {"list", "restore", "data import"};
+
+bool is_among(std::span<const char* const> names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// "leader transfer"; "": not below this command.
+std::string name_of(const Command& above, const Command* wanted) {
+  for (const Command& one : above.commands) {
+    if (&one == wanted) return one.name;
+    if (const std::string rest = name_of(one, wanted); !rest.empty()) return one.name + " " + rest;
+  }
+  return "";
+}
+
+// Sets request.context if the operator names a group elsewhere.
+crane::Outcome choose_context(Whence whence, const std::string& command, Request& request) {
+  using crane::setup::Status;
+  const char* variable = std::getenv("CRANE_CONTEXT");
+  const bool typed = !whence.hosts.empty() || !whence.config.empty() || !request.dir.empty();
+  const bool inherits = !typed && variable != nullptr && *variable != '\0';
+  if (inherits) whence.config = variable;
+  if ((whence.hosts.empty() && whence.config.empty()) || is_among(kGroupless, command)) {
+    return crane::Done{};
+  }
+  if (!is_among(kAnywhere, command)) {
+    return crane::setup::failure(Status::kUsage, "runs only on the host of the replica",
+                                 "crane-ctl " + command,
+                                 "it needs files or processes of that machine",
+                                 inherits ? "run it there, without CRANE_CONTEXT in the environment"
+                                          : "run it there, without --hosts and --config");
+  }
+  Context context;
+  auto p = whence.hosts.empty() ? context_of_file(whence.config, context)
+                                : context_of_hosts(whence.hosts, whence.secret_file, context);
+  if (p) request.context = std::make_shared<const Context>(std::move(context));
+  return p;
+}
+
+// On the machine of crane-run --hosts: whether the command needs files that only its hosts have.
+int refuse_elsewhere(const std::string& command, const Request& request) {
+  if (request.context || is_among(kAnywhere, command) || is_among(kGroupless, command) ||
+      is_among(kOfThisMachine, command)) {
+    return 0;
+  }
+  bool denied = false;
+  auto groups = find_groups(request.dir, denied);
+  std::erase_if(groups, [&](const FoundGroup& group) {
+    return !request.group.empty() && group.name != request.group;
+  });
+  if (groups.size() != 1 || !is_only_elsewhere(groups[0])) return 0;
+  return refuse(groups[0].name, "crane-ctl " + command +
+                                    " runs only on the host of the replica; to end the group, stop "
+                                    "its crane-run --hosts, or run that with --stop");
+}
+
 // Moves the words after "--" of `upgrade` to `command`.  Returns the number of the remaining words.
 int cut_command(int argc, char** argv, std::vector<std::string>& command) {
   bool upgrades = false;
@@ -155,15 +243,17 @@ int cut_command(int argc, char** argv, std::vector<std::string>& command) {
 int main(int argc, char** argv) {
   crane::setup::set_program("crane-ctl");
   Request request;
+  Whence whence;
   const crane::setup::Program program{
-      all_commands(request), crane::launcher::version_of_launcher(),
+      all_commands(request, whence), crane::launcher::version_of_launcher(),
       "Exit status: 0 done, all is well; 1 it serves, but one more loss may stop it; 2 no leader;\n"
       "3 no such group or checkpoint; 4 not permitted; 5 the node refused, or damage was found;\n"
       "6 the server does not serve; 7 the lead was not transferred in time; 8 the upgrade was "
       "rolled back;\n"
-      "100 wrong command line; 102 to 104 the new program; 108 a file or directory cannot be "
-      "made;\n"
-      "109 no room; 111 the group exists already; 119 secret."};
+      "100 wrong command line; 101 number of hosts; 102 to 104 the new program; 108 a file or "
+      "directory\n"
+      "cannot be made; 109 no room; 111 the group exists already; 118 the group's file; 119 "
+      "secret."};
   CommandLine line(program);
   const auto report = [](const std::string& mistake) {
     print_message("command line: crane-ctl: " + mistake + "; see crane-ctl --help");
@@ -172,5 +262,11 @@ int main(int argc, char** argv) {
   const int usage = static_cast<int>(crane::setup::Status::kUsage);
   if (const auto status = line.status_after(argc, argv, usage, report)) return *status;
   crane::setup::show_progress(!request.quiet);
+  const std::string name = name_of(program.command, line.command());
+  if (auto p = choose_context(std::move(whence), name, request); !p) {
+    print_message(p.error().text);
+    return p.error().exit_status;
+  }
+  if (const int refused = refuse_elsewhere(name, request); refused != 0) return refused;
   return line.command()->run();
 }

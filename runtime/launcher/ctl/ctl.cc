@@ -10,7 +10,9 @@
 #include "checkpoint/machine_files.h"
 #include "dmt/base/join.h"
 #include "dmt/base/process_stat.h"
+#include "runtime/launcher/context_file.h"
 #include "runtime/launcher/control_client.h"
+#include "runtime/launcher/ctl/reach.h"
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/ctl/starter.h"
 #include "runtime/launcher/return_notice.h"
@@ -25,7 +27,7 @@ using setup::print_message;
 using Json = nlohmann::json;
 
 namespace {
-constexpr int kAskTimeoutMs = 2'000, kWatchMs = 1'000;
+constexpr int kWatchMs = 1'000;
 
 // The row of a group in crane-ctl list.
 Json row_of(const Json& summary, const std::string& home) {
@@ -78,16 +80,45 @@ bool is_number(const std::string& word) {
   return !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
 }
 
+int choose_far_group(const Request& request, std::vector<std::string>& groups) {
+  const std::string& known = request.context->group;
+  if (known.empty() && request.group.empty()) {
+    print_message("which group: --hosts does not name it; write its name after the command");
+    return static_cast<int>(setup::Status::kUsage);
+  }
+  if (!known.empty() && !request.group.empty() && known != request.group) {
+    print_message("no such group: " + request.group + ": the group's file is that of " + known);
+    return kNoSuchGroup;
+  }
+  groups = {known.empty() ? request.group : known};
+  return 0;
+}
+
+// Reports a context of crane-run --hosts that cannot be used.
+int check_contexts(const Request& request, const std::vector<std::string>& groups) {
+  for (const auto& group : groups) {
+    const std::string dir = request.dir_of(group);
+    if (!has_context(dir, group)) continue;
+    Context context;
+    if (auto p = context_of_file(context_path(dir, group), context); !p) {
+      print_message(p.error().text);
+      return p.error().exit_status;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 int choose_groups(const Request& request, std::vector<std::string>& groups) {
+  if (request.context) return choose_far_group(request, groups);
   bool denied = false;
   if (request.group.empty()) {
     for (const auto& found : find_groups(request.dir, denied)) groups.push_back(found.name);
   } else if (!directory_of(request.dir, request.group, denied).empty()) {
     groups = {request.group};
   }
-  if (!groups.empty()) return 0;
+  if (!groups.empty()) return check_contexts(request, groups);
   const std::string places = places_of(request.dir);
   if (denied) {
     print_message("cannot look at groups: " + places +
@@ -102,26 +133,37 @@ int choose_groups(const Request& request, std::vector<std::string>& groups) {
   return kNoSuchGroup;
 }
 
+namespace {
+
+// What this machine's files say about a node that did not answer.
+void explain_absence(const std::string& home, int replica, NodeAnswer& answer) {
+  const std::string own = home + "/r" + std::to_string(replica);
+  if (answer.reply == Reply::kAbsent &&
+      access((own + "/" + setup::kDrainedMark).c_str(), F_OK) == 0) {
+    answer.reply = Reply::kDrained;
+  }
+  if ((answer.reply == Reply::kAbsent || answer.reply == Reply::kSilent) &&
+      starts(own, node_pid(home, replica))) {
+    answer.reply = Reply::kStarts;
+  }
+  if (answer.reply == Reply::kAbsent) answer.returns = read_notice(own);
+}
+
+}  // namespace
+
 std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& group) {
   std::map<int, NodeAnswer> answers;
-  bool denied = false;
-  for (const auto& [replica, socket] : find_replicas(request.dir_of(group), group, denied)) {
+  const auto reach = reach_of(request, group);
+  for (const auto& [replica, got] : reach->ask(reach->replicas(), Json{{"do", "status"}}.dump())) {
     NodeAnswer& answer = answers[replica];
-    std::string text;
-    answer.reply = ask_node(socket, Json{{"do", "status"}}.dump(), kAskTimeoutMs, text);
-    const std::string home = socket.substr(0, socket.rfind('/'));
-    if (answer.reply == Reply::kAbsent &&
-        access((home + "/" + setup::kDrainedMark).c_str(), F_OK) == 0) {
-      answer.reply = Reply::kDrained;
-    }
-    if ((answer.reply == Reply::kAbsent || answer.reply == Reply::kSilent) &&
-        starts(home, node_pid(request.home_of(group), replica))) {
-      answer.reply = Reply::kStarts;
-    }
-    if (answer.reply == Reply::kAbsent) answer.returns = read_notice(home);
+    answer.reply = got.reply;
+    answer.here = got.here;
+    if (got.here) explain_absence(request.home_of(group), replica, answer);
     if (answer.reply != Reply::kAnswer) continue;
-    answer.status = Json::parse(text, nullptr, false);
-    if (!answer.status.is_object()) answer = {Reply::kSilent, {}, {}};
+    answer.status = Json::parse(got.text, nullptr, false);
+    if (answer.status.is_object()) continue;
+    answer.status = {};
+    answer.reply = Reply::kSilent;
   }
   return answers;
 }
@@ -152,6 +194,7 @@ std::string unsupervised_text(const Request& request, const std::string& group) 
 }  // namespace
 
 Json summary_of(const Request& request, const std::string& group) {
+  if (request.context) return summarise(group, ask_all(request, group));
   Json summary = summarise(group, ask_all(request, group), unsupervised_text(request, group));
   const std::string home = request.home_of(group);
   if (const auto note = read_exit_note(home); note && !setup::is_held(home)) {
@@ -175,6 +218,7 @@ int worse(int status, Health health) {
 // yet; and, if replicas differed, files that the servers read were written in place.
 std::string files_text(const Request& request, const std::string& group, const Json& summary) {
   constexpr std::size_t kNamed = 8;
+  if (request.context) return {};  // the files of this machine are not those of the servers
   const Running running = running_in(summary);
   if (running.command.empty()) return {};
   std::uint64_t divergences = 0;
@@ -203,7 +247,7 @@ int status_once(const Request& request) {
   int worst = 0;
   for (const auto& group : groups) {
     Json summary = summary_of(request, group);
-    add_sizes(summary, request.home_of(group));
+    if (!request.context) add_sizes(summary, request.home_of(group));
     worst = worse(worst, health_of(summary));
     text += request.output == "json" ? summary.dump(request.watch ? -1 : 2) + "\n"
                                      : (text.empty() ? "" : "\n") + table_of(summary) +
@@ -265,20 +309,44 @@ RequestResult result_of(const std::string& group, const std::string& text) {
           error};
 }
 
+namespace {
+
+// The rest of a sentence about a replica.
+const char* why_no_answer(Reply reply) {
+  switch (reply) {
+    case Reply::kUnreachable:
+      return "cannot be reached from here; see the network, and the address of its host";
+    case Reply::kOtherSecret:
+      return "holds another secret; name the group's secret file, and the group";
+    case Reply::kOtherReplica:
+      return "is not at that address; list the hosts in the order of crane-run --hosts";
+    case Reply::kLost:
+      return "ended before it answered, and may have carried out the request; see crane-ctl status";
+    default:
+      return "does not answer; see its node.log";
+  }
+}
+
+}  // namespace
+
+RequestResult answer_of(const std::string& group, int replica, const Reach::Answer& got) {
+  if (got.reply == Reply::kAnswer) return result_of(group, got.text);
+  return {static_cast<int>(Health::kDegraded),
+          "no answer: " + group + ": replica " + std::to_string(replica) + " " +
+              why_no_answer(got.reply),
+          true};
+}
+
 RequestResult ask_replica(const Request& request, const std::string& group, int replica,
                           const Json& what) {
-  bool denied = false;
-  const auto sockets = find_replicas(request.dir_of(group), group, denied);
+  const auto reach = reach_of(request, group);
   const std::string name = "replica " + std::to_string(replica);
-  if (sockets.count(replica) == 0) {
-    return {kRefused, "not here: " + group + ": " + name + " is on another host; run this there"};
+  if (reach->replicas().count(replica) == 0) {
+    return {kRefused, "not here: " + group + ": " + name +
+                          (request.context ? " is not in the list of hosts"
+                                           : " is on another host; run this there")};
   }
-  std::string text;
-  if (ask_node(sockets.at(replica), what.dump(), kAskTimeoutMs, text) != Reply::kAnswer) {
-    return {static_cast<int>(Health::kDegraded),
-            "no answer: " + group + ": " + name + " does not answer; see its node.log", true};
-  }
-  return result_of(group, text);
+  return answer_of(group, replica, reach->ask({replica}, what.dump()).at(replica));
 }
 
 RequestResult request_of_leader(const Request& request, const std::string& group,

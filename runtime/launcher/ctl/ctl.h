@@ -6,19 +6,23 @@
 // more loss stops it; 2 there is no leader; 3 there is no such group or checkpoint; 4 not
 // permitted; 5 the node refused, or a checkpoint is damaged (the message gives the reason); 6 the
 // server does not serve; 7 the lead was not transferred in time; 8 an upgrade was rolled back; 100
-// to 104, 108, 109, 111 and 119 as crane-run's.
+// to 104, 108, 109, 111, 118 and 119 as crane-run's.
 //
 // Threads: plain functions; a function that waits has a comment that names the event.
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "dmt/base/assert.h"
 #include "runtime/control/schema.h"
+#include "runtime/launcher/ctl/context.h"
 #include "runtime/launcher/ctl/find_group.h"
+#include "runtime/launcher/ctl/reach.h"
 #include "runtime/launcher/ctl/status_table.h"
 #include "runtime/setup/command_line.h"
 #include "runtime/setup/messages.h"
@@ -51,9 +55,13 @@ struct Request {
   int seconds = 30;                  // upgrade: time limit for the new server or build
   bool yes = false;                  // upgrade: do not ask for confirmation
   std::vector<std::string> command;  // upgrade: the words after "--"
-  // The directory that contains the group's directory.
+  // --hosts, --config: the group is controlled over links only.  nullptr: see reach.h.
+  std::shared_ptr<const Context> context;
 
+  // The directory that contains the group's directory.
+  // REQUIRES: !context, because a group of that name on this machine may be another one.
   std::string dir_of(const std::string& name) const {
+    CRANE_ASSERT(context == nullptr);
     bool denied = false;
     return directory_of(dir, name, denied);
   }
@@ -81,7 +89,9 @@ std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& gro
 nlohmann::json summary_of(const Request& request, const std::string& group);
 // Parses the answer of a node or of an agent.
 RequestResult result_of(const std::string& group, const std::string& text);
-// Sends a request to one node of this machine.
+// The same of an answer through a Reach, which may be missing.
+RequestResult answer_of(const std::string& group, int replica, const Reach::Answer& got);
+// Sends a request to one node.
 RequestResult ask_replica(const Request& request, const std::string& group, int replica,
                           const nlohmann::json& what);
 RequestResult request_of_leader(const Request& request, const std::string& group,

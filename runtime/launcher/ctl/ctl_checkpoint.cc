@@ -90,7 +90,8 @@ bool is_member(const Json& summary, int replica) {
 bool is_passed_on(const Request& request, const std::string& group, const Json& summary) {
   const Json& leader = summary["leader"];
   return request.replica >= 0 && request.tier != "restart" && leader.is_number() &&
-         !is_here(request, group, leader.get<int>()) && is_here(request, group, request.replica);
+         !is_reached(request, group, leader.get<int>()) &&
+         is_reached(request, group, request.replica);
 }
 
 // Why no replica that may take the checkpoint can; empty: one can, or is on another host.

@@ -67,6 +67,8 @@ Json row_of(const Json& summary, int replica) {
 
 // Makes sure that there is a checkpoint: a new replica that begins at one is ready in seconds.
 void keep_one(const Request& request, const std::string& group) {
+  // The leader of several hosts requests one when it is needed.
+  if (request.context) return;
   const auto kept = checkpoint::find_kept(request.home_of(group)).checkpoints;
   const bool any =
       std::any_of(kept.begin(), kept.end(), [](const Kept& k) { return k.listed.damage.empty(); });
@@ -121,8 +123,11 @@ int drain(const Request& request, const std::string& group, int replica, Starter
     const Json row = row_of(summary, replica);
     const std::string state = text_in(row, "state");
     // The node reports "drained" before it has ended its server.
-    const bool ended = node <= 0 || has_ended(node);
+    const bool elsewhere = starter == Starter::kElsewhere;
+    const bool ended = elsewhere || node <= 0 || has_ended(node);
     if (state == "drained" && ended) return 0;
+    // Its host refuses connections: the node has ended.
+    if (elsewhere && asked && state == "node is gone") return 0;
     if (state == "node is gone" && !asked) {
       return refuse(group, name_of(replica) + " does not run; " + resume_hint(starter, replica));
     }
@@ -234,6 +239,7 @@ RequestResult ask_to_start(const Request& request, const std::string& group, int
     case Starter::kAgent:
       return ask_agent(request, group, replica, {{"do", "resume"}, {"forget", forgets}});
     case Starter::kNone:
+    case Starter::kElsewhere:
       break;
   }
   return {kRefused, "refused: " + group + ": " + name_of(replica) +
@@ -283,6 +289,13 @@ int choose_member(const Request& request, std::string& group) {
 int choose_here(const Request& request, std::string& group) {
   if (const int bad = choose_member(request, group); bad != 0) return bad;
   if (is_here(request, group, request.replica)) return 0;
+  return refuse(group, name_of(request.replica) + " is on another host; run this there");
+}
+
+// The same for a member whose node can be asked.
+int choose_reached(const Request& request, std::string& group) {
+  if (const int bad = choose_member(request, group); bad != 0) return bad;
+  if (is_reached(request, group, request.replica)) return 0;
   return refuse(group, name_of(request.replica) + " is on another host; run this there");
 }
 
@@ -424,7 +437,7 @@ int drain_replica(const Request& request) {
   const Starter starter = starter_of(request, group, replica);
   // If the replica is alone on its host and drained, no node reports the members.
   if (state_of(request, group, replica) != "drained") {
-    if (const int bad = choose_here(request, group); bad != 0) return bad;
+    if (const int bad = choose_reached(request, group); bad != 0) return bad;
     if (const int bad = drain(request, group, replica, starter); bad != 0) return bad;
   }
   print(name_of(replica) + " is drained; " + resume_hint(starter, replica) + "\n");

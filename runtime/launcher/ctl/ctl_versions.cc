@@ -70,7 +70,7 @@ std::string versions_of(const NodeAnswer& answer) {
 int show_versions(const Request& request) {
   bool denied = false;
   std::vector<std::string> groups;
-  if (!request.group.empty()) {
+  if (!request.group.empty() || request.context) {
     if (const int bad = choose_groups(request, groups); bad != 0) return bad;
   } else {  // without a group the command succeeds even if nothing runs
     for (const auto& found : find_groups(request.dir, denied)) groups.push_back(found.name);

@@ -32,6 +32,12 @@ bool is_event(const Json& line) {
   return true;
 }
 
+void sort(std::vector<Json>& events) {
+  const auto at = [](const Json& event) { return event["unix_ms"].get<std::int64_t>(); };
+  std::stable_sort(events.begin(), events.end(),
+                   [&at](const Json& a, const Json& b) { return at(a) < at(b); });
+}
+
 void read_file(const std::string& path, std::vector<Json>& all, bool& denied) {
   errno = 0;
   std::ifstream in(path);
@@ -57,10 +63,15 @@ Json read_events(const std::string& home, bool& denied) {
     read_file(directory + "/events.jsonl.1", all, denied);
     read_file(directory + "/events.jsonl", all, denied);
   }
-  const auto at = [](const Json& event) { return event["unix_ms"].get<std::int64_t>(); };
-  std::stable_sort(all.begin(), all.end(),
-                   [&at](const Json& a, const Json& b) { return at(a) < at(b); });
+  sort(all);
   return all;
+}
+
+void add_events(Json& events, const Json& more) {
+  std::vector<Json> all(events.begin(), events.end());
+  std::copy_if(more.begin(), more.end(), std::back_inserter(all), is_event);
+  sort(all);
+  events = std::move(all);
 }
 
 Json last_of(const Json& events, std::size_t count) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// crane-ctl events: the events that the nodes of this machine have recorded
-// (proxy/host/event_log.h), also of nodes that no longer run.
+// crane-ctl events: the events that the nodes have recorded (proxy/host/event_log.h): on this
+// machine also of nodes that no longer run, of other hosts those of nodes that answer.
 //
 // Threads: plain functions.
 
@@ -15,6 +15,8 @@ namespace crane::launcher {
 // lines that are no events (a node was killed while it wrote one).  `denied`: this user may not
 // read some of the events.
 nlohmann::json read_events(const std::string& home, bool& denied);
+// Adds those of the list `more` that are events, in their order.
+void add_events(nlohmann::json& events, const nlohmann::json& more);
 // The last `count` events; 0: all.
 nlohmann::json last_of(const nlohmann::json& events, std::size_t count);
 // A table with times in this machine's time zone.

@@ -5,6 +5,7 @@
 #include <map>
 #include <system_error>
 
+#include "runtime/launcher/context_file.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/setup/preflight.h"
 
@@ -36,6 +37,7 @@ void look_in(const std::string& dir, std::map<std::string, std::string>& found, 
     denied = denied || hidden;
   }
   denied = denied || is_denied(failure);
+  for (const auto& name : contexts_in(dir, denied)) found.emplace(name, dir);
 }
 
 // Finds the running groups, in any directory.
@@ -81,9 +83,15 @@ std::string directory_of(const std::string& dir, const std::string& group, bool&
     if (!unread) places.insert(places.begin(), home.parent_path());
   }
   for (const auto& place : places) {
-    if (!find_replicas(place, group, denied).empty()) return place;
+    if (!find_replicas(place, group, denied).empty() || has_context(place, group)) return place;
   }
   return "";
+}
+
+bool is_only_elsewhere(const FoundGroup& group) {
+  bool denied = false;
+  return has_context(group.dir, group.name) &&
+         find_replicas(group.dir, group.name, denied).empty();
 }
 
 std::string places_of(const std::string& dir) {

@@ -23,6 +23,9 @@ std::vector<FoundGroup> find_groups(const std::string& dir, bool& denied);
 // "" if there is no such group.  `denied`: the group may exist, but this user cannot see it.
 std::string directory_of(const std::string& dir, const std::string& group, bool& denied);
 
+// Whether this machine has a context of the group (context_file.h) and none of its replicas.
+bool is_only_elsewhere(const FoundGroup& group);
+
 // The places that find_groups() searches, for a message.
 std::string places_of(const std::string& dir);
 

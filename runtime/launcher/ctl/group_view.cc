@@ -53,6 +53,12 @@ ReplicaView::Contact seen_by_reply(Reply reply) {
       return ReplicaView::Contact::kDrained;
     case Reply::kStarts:
       return ReplicaView::Contact::kStarts;
+    case Reply::kLost:
+      return ReplicaView::Contact::kSilent;
+    case Reply::kUnreachable:
+    case Reply::kOtherSecret:
+    case Reply::kOtherReplica:
+      return ReplicaView::Contact::kCutOff;
   }
   return ReplicaView::Contact::kGone;
 }
@@ -80,9 +86,10 @@ ReplicaView one_seen(int replica, const std::map<int, NodeAnswer>& answers, cons
   one.member = member_of(member);
   const Json& peer = peer_in(witness, replica);
   const auto own = answers.find(replica);
-  const bool here = own != answers.end();
+  // The others' report counts, if this operator cannot ask the replica.
+  const bool asked = own != answers.end() && !(is_cut_off(own->second.reply) && !peer.empty());
   const bool connected = control::flag_in(peer, "connected", true);
-  if (here) {
+  if (asked) {
     one.seen = seen_by_reply(own->second.reply);
     one.connected = connected;
   } else {
@@ -95,7 +102,7 @@ ReplicaView one_seen(int replica, const std::map<int, NodeAnswer>& answers, cons
   }
   one.receives_log = control::flag_in(peer, "streaming", true);
   if (one.seen != ReplicaView::Contact::kReported) return one;
-  const auto reported = control::readiness_in(here ? own->second.status : peer);
+  const auto reported = control::readiness_in(asked ? own->second.status : peer);
   if (!reported) one.seen = ReplicaView::Contact::kNotReported;
   one.readiness = reported.value_or(control::Readiness{});
   const bool needs = control::flag_in(peer, "needs_checkpoint");

@@ -8,6 +8,7 @@
 #include "dmt/base/process_stat.h"
 #include "runtime/launcher/agent/agent_socket.h"
 #include "runtime/launcher/control_client.h"
+#include "runtime/launcher/ctl/reach.h"
 #include "runtime/launcher/run_files.h"
 #include "runtime/setup/preflight.h"
 
@@ -24,13 +25,21 @@ std::string agent_socket_of(const Request& request, const std::string& group, in
 }  // namespace
 
 Starter starter_of(const Request& request, const std::string& group, int replica) {
+  if (!is_here(request, group, replica) && is_reached(request, group, replica)) {
+    return Starter::kElsewhere;
+  }
   const std::string state = request.home_of(group) + "/state.json";
   if (access(state.c_str(), F_OK) == 0) return Starter::kCraneRun;
   const RequestResult result = ask_agent(request, group, replica, {{"do", "state"}});
   return result.status == 0 || result.busy ? Starter::kAgent : Starter::kNone;
 }
 
+bool is_reached(const Request& request, const std::string& group, int replica) {
+  return reach_of(request, group)->replicas().count(replica) != 0;
+}
+
 bool is_here(const Request& request, const std::string& group, int replica) {
+  if (request.context) return false;
   bool denied = false;
   return find_replicas(request.dir_of(group), group, denied).count(replica) != 0;
 }
@@ -68,6 +77,9 @@ Supervision supervision_of(const std::string& dir, const std::string& group) {
 
 std::string resume_hint(Starter starter, int replica) {
   const std::string number = std::to_string(replica);
+  if (starter == Starter::kElsewhere) {
+    return "crane-ctl replica resume " + number + " on its host brings it back";
+  }
   return starter != Starter::kNone
              ? "crane-ctl replica resume " + number + " brings it back"
              : "start its node to bring it back (crane-node --config FILE --replica " + number +

@@ -2,6 +2,7 @@
 #pragma once
 // The program that starts the nodes of a group on this machine: crane-run, which starts all of
 // them; the agent of crane-run --hosts, which starts one; or none that crane-ctl can reach.
+// kElsewhere: the replica is on another host, and only its node can be asked.
 //
 // Threads: plain functions.
 
@@ -11,9 +12,11 @@
 
 namespace crane::launcher {
 
-enum class Starter { kCraneRun, kAgent, kNone };
+enum class Starter { kCraneRun, kAgent, kNone, kElsewhere };
 
 Starter starter_of(const Request& request, const std::string& group, int replica);
+// Whether requests can be sent to the replica's node.
+bool is_reached(const Request& request, const std::string& group, int replica);
 // Whether the directory of this replica is on this machine.
 bool is_here(const Request& request, const std::string& group, int replica);
 // Sends a request to the agent.  `node` in its answer: it has a node, which may not listen yet.

@@ -33,6 +33,14 @@ const char* name(Reply reply) {
       return "drained";
     case Reply::kStarts:
       return "starts";
+    case Reply::kUnreachable:
+      return "unreachable";
+    case Reply::kOtherSecret:
+      return "another secret";
+    case Reply::kOtherReplica:
+      return "another replica";
+    case Reply::kLost:
+      return "ended";
   }
   return "?";
 }
@@ -112,6 +120,11 @@ Json row_of(int replica, const std::map<int, NodeAnswer>& answers, const Json* w
             std::uint64_t commit) {
   const auto found = answers.find(replica);
   if (found == answers.end()) return remote(replica, witness, commit);
+  if (is_cut_off(found->second.reply)) {
+    Json row = remote(replica, witness, commit);
+    row["state"] = name(found->second.reply);
+    return row;
+  }
   const bool answered = found->second.reply == Reply::kAnswer;
   Json row = answered ? found->second.status : Json::object();
   row["replica"] = replica;
@@ -162,7 +175,9 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
   add_group(summary, answers, leader, overview.view);
   for (int i = 0; i < static_cast<int>(overview.replicas); ++i) {
     Json row = row_of(i, answers, witness_of(answers), overview.commit);
-    if (row["state"] == name(Reply::kAbsent) && was_removed(summary, i)) row["state"] = "no member";
+    const bool away =
+        row["state"] == name(Reply::kAbsent) || row["state"] == name(Reply::kUnreachable);
+    if (away && was_removed(summary, i)) row["state"] = "no member";
     summary["replicas"].push_back(std::move(row));
   }
   summary["view"] = overview.leader < kNoReplicaNumber ? Json(overview.view) : Json();

@@ -19,6 +19,7 @@ struct NodeAnswer {
   Reply reply = Reply::kAbsent;
   nlohmann::json status;             // if reply is kAnswer
   nlohmann::json returns = nullptr;  // how an absent replica recovers; null: unknown
+  bool here = true;                  // it was asked at this machine's socket, not over a link
 };
 
 // The object that `crane-ctl schema status` describes (runtime/control/answers.h).  For replicas of

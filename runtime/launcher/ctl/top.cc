@@ -41,7 +41,9 @@ double percent(const Look& before, const Look& now, pid_t pid, double seconds) {
   return std::max(0.0, std::round(used / seconds * 1000) / 10);
 }
 
-Json row_of(const std::string& group, const Span& span, const Look& before, const Look& now) {
+// `here`: the replica's processes are of this machine.
+Json row_of(const std::string& group, const Span& span, const Look& before, const Look& now,
+            bool here) {
   const Json& s = span.now;
   const pid_t node = pid_of(s, "pid"), server = pid_of(s, "server_pid");
   Json row{{"group", group},
@@ -53,10 +55,11 @@ Json row_of(const std::string& group, const Span& span, const Look& before, cons
            {"turns_per_s", span.rate("clock")},
            {"connections", number_of(s, "connections")},
            {"lag_ms", number_of(s, "lag_ms")},
-           {"node_cpu_percent", percent(before, now, node, span.seconds)},
+           {"node_cpu_percent", nullptr},
            {"server_cpu_percent", nullptr},
            {"server_resident_bytes", nullptr}};
-  if (server > 0 && pid_of(span.before, "server_pid") == server) {
+  if (here) row["node_cpu_percent"] = percent(before, now, node, span.seconds);
+  if (here && server > 0 && pid_of(span.before, "server_pid") == server) {
     row["server_cpu_percent"] = percent(before, now, server, span.seconds);
     row["server_resident_bytes"] = tree_of(now.processes, server).resident_bytes;
   }
@@ -86,7 +89,8 @@ Json rates_between(const Look& before, const Look& now) {
           pid_of(answer.status, "pid") != pid_of(was->second.status, "pid")) {
         continue;
       }
-      rows.push_back(row_of(group, {was->second.status, answer.status, seconds}, before, now));
+      rows.push_back(
+          row_of(group, {was->second.status, answer.status, seconds}, before, now, answer.here));
     }
   }
   return rows;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// crane-ctl top: the present activity of this machine's replicas, from two samples.
+// crane-ctl top: the present activity of the replicas, from two samples.  Processor time and memory
+// of processes on other hosts are not known.
 //
 // Threads: plain functions; only look_at() sends requests to nodes and reads /proc.
 

@@ -200,6 +200,7 @@ int Hosts::run() {
   }
   enter(Phase::kGreeting);
   serve();
+  drop_context();
   if (!problem_) print_message(problem_.error().text, setup::Level::kError);
   log_leftovers();
   return problem_.ok() ? status_ : problem_.error().exit_status;
@@ -326,6 +327,7 @@ void Hosts::advance() {
       send(host, {{"t", "start"}});
     }
   }
+  if (!greeted) keep_context();
   enter(greeted ? Phase::kPreparing : Phase::kStarting);
 }
 

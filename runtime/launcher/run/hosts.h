@@ -72,6 +72,8 @@ class Hosts {
   void on_drained(Host& host, const nlohmann::json& message);
   void on_resumed(Host& host);
   int maybe_running() const;
+  void keep_context();
+  void drop_context() const;
   void on_shell_end(Host& host, int status);
   void on_server_end();
   void on_deadline();
@@ -95,6 +97,8 @@ class Hosts {
   Phase phase_ = Phase::kGreeting;
   int signals_ = -1;
   bool killed_ = false;
+  bool keeps_context_ = false;
+  bool made_directory_ = false;  // for the context
   std::int64_t deadline_ms_ = 0;
   std::uint64_t shown_view_ = 0;
   std::vector<int> shown_ports_;

@@ -1,14 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lost and drained replicas of a group of several hosts.
+// Lost and drained replicas of a group of several hosts, and what this machine keeps of the group.
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "runtime/launcher/context_file.h"
 #include "runtime/launcher/run/hosts.h"
 
 namespace crane::launcher {
 
 std::string Hosts::place_of(const Host& host) {
   return "replica " + std::to_string(host.number) + " on " + host.name;
+}
+
+namespace {
+
+std::string directory_of(const Options& options) {
+  return options.dir.empty() ? setup::default_directory() : options.dir;
+}
+
+}  // namespace
+
+// All hosts have accepted the group: from now on crane-ctl on this machine shows them as one.
+void Hosts::keep_context() {
+  std::error_code unknown;
+  made_directory_ = !std::filesystem::exists(directory_of(options_), unknown);
+  setup::GroupFile file;
+  Outcome kept = setup::parse_group_file(file_, "the command line", file);
+  if (kept) kept = write_context(directory_of(options_), file, secret_);
+  keeps_context_ = kept.ok();
+  if (!kept) print_message(kept.error().text, setup::Level::kWarning);
+}
+
+// Replicas that may still run can still be asked.
+void Hosts::drop_context() const {
+  const bool stopped = options_.remote.stop && status_ == 0;
+  if (!keeps_context_ && !stopped) return;
+  if (count(State::kLost) > 0) return;
+  const std::string directory = directory_of(options_);
+  remove_context(directory, options_.name);
+  if (made_directory_) (void)rmdir(directory.c_str());  // fails if something else uses it
 }
 
 // The host's node ended on request, or an attempt to resume the replica failed.

@@ -525,3 +525,41 @@ TEST_CASE("status: the end of a group that does not run is reported", "[ctl]") {
   CHECK(table_of(s).find("\nended: exit status 3, at 2026-11-30T10:00:00+0000; crane-ctl logs has "
                          "its messages\n") != std::string::npos);
 }
+
+TEST_CASE("status: of a node that the operator cannot reach, the leader's report counts", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 9, 9)},
+                                    {1, node("follower", 1, 0, 9, 9)},
+                                    {2, {}}};
+  Json members = Json::array(), peers = Json::array();
+  for (int i = 0; i < 3; ++i) {
+    members.push_back({{"replica", i}, {"member", "voter"}});
+    if (i == 0) continue;
+    peers.push_back({{"replica", i},
+                     {"connected", true},
+                     {"streaming", true},
+                     {"applied", 7},
+                     {"readiness", readiness(false)}});
+  }
+  answers[0].status["members"] = members;
+  answers[0].status["peers"] = peers;
+  for (const auto& [reply, state] : {std::pair{Reply::kUnreachable, "unreachable"},
+                                     {Reply::kOtherSecret, "another secret"},
+                                     {Reply::kOtherReplica, "another replica"}}) {
+    answers[2].reply = reply;
+    const Json s = summarise("g", answers);
+    CHECK(s["replicas"][2]["state"] == state);
+    CHECK(s["replicas"][2]["lag_entries"] == 2);
+    CHECK(s["verdict"]["text"] == "serving, 3 of 3, fault tolerant");
+  }
+  // The leader says that the replica is lost, too.
+  answers[0].status["peers"][1]["connected"] = false;
+  answers[2].reply = Reply::kUnreachable;
+  const Json lost = summarise("g", answers);
+  CHECK(lost["verdict"]["text"].get<std::string>().find("2 of 3: ONE MORE LOSS STOPS IT") !=
+        std::string::npos);
+  // No node can be reached.
+  for (auto& [replica, answer] : answers) answer = {Reply::kUnreachable, {}, {}, false};
+  const Json none = summarise("g", answers);
+  CHECK(health_of(none) == Health::kNoLeader);
+  CHECK(none["replicas"][0]["state"] == "unreachable");
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/host/event_log.h"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -123,6 +125,29 @@ TEST_CASE("an event file is bounded, and the previous one is kept") {
     CHECK(lines_of(path).size() <= before + 1);
     CHECK(lines_of(path).back()["text"] == "20");
   }
+  std::filesystem::remove(path);
+  std::filesystem::remove(path + ".1");
+}
+
+TEST_CASE("the newest events are whole lines, also of the file before") {
+  const std::string path = "/tmp/crane-newest-" + std::to_string(::getpid());
+  const auto put = [](const std::string& file, std::initializer_list<const char*> lines) {
+    std::ofstream out(file);
+    for (const char* line : lines) out << line << "\n";
+  };
+  using Lines = std::vector<std::string>;
+  CHECK(newest_events(path, 9, 100).lines.empty());
+  CHECK(newest_events(path, 9, 100).all);
+  put(path, {"third", "fourth"});
+  put(path + ".1", {"first", "second"});
+  CHECK(newest_events(path, 9, 100).lines == Lines{"first", "second", "third", "fourth"});
+  CHECK(newest_events(path, 4, 100).all);
+  CHECK(newest_events(path, 3, 100).lines == Lines{"second", "third", "fourth"});
+  CHECK_FALSE(newest_events(path, 3, 100).all);
+  CHECK(newest_events(path, 9, 22).lines == Lines{"second", "third", "fourth"});
+  CHECK_FALSE(newest_events(path, 9, 22).all);
+  CHECK(newest_events(path, 9, 8).lines == Lines{"fourth"});
+  CHECK(newest_events(path, 9, 3).lines.empty());
   std::filesystem::remove(path);
   std::filesystem::remove(path + ".1");
 }
