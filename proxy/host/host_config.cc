@@ -13,6 +13,7 @@
 #include "runtime/setup/branch_counter.h"
 #include "runtime/setup/data_in_use.h"
 #include "runtime/setup/http.h"
+#include "runtime/setup/http_access.h"
 #include "runtime/setup/option_table.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/program.h"
@@ -131,6 +132,7 @@ Outcome host_config(const std::string& path, int replica, setup::GroupDirectorie
   if (auto p = setup::read_secret(file.secret_file, file.name, keys); !p) return p;
   setup::ProgramPaths parts;
   setup::Profile profile;
+  if (auto p = setup::check_http_files(file); !p) return p;
   if (auto p = setup::find_program(file.command[0], config.program); !p) return p;
   if (auto p = setup::check_program(config.program); !p) return p;
   if (auto p = setup::find_programs(parts); !p) return p;

@@ -288,11 +288,12 @@ std::vector<Word> words_of(Typed& typed) {
 int main(int argc, char** argv) {
   (void)crane::setup::service_manager();
   Typed typed;
-  const Program program{{"crane-node", "One replica of a Crane group.", words_of(typed)},
-                        version(),
-                        "Example: crane-node --config /etc/crane/group.toml --replica 2\n"
-                        "Exit status: the server's own; 64 to 85, 100 to 126 and 193 are Crane's "
-                        "(REFERENCE.md: Exit status)."};
+  const Program program{
+      {"crane-node", "One replica of a Crane group.", words_of(typed)},
+      version(),
+      "Example: crane-node --config /etc/crane/group.toml --replica 2\n"
+      "Exit status: the server's own; 64 to 85, 100 to 126, 193 and 195 are Crane's "
+      "(REFERENCE.md: Exit status)."};
   const auto report = [](const std::string& mistake) {
     crane::setup::set_program("crane-node");
     crane::setup::print_message("command line: " + mistake + "; see crane-node --help");

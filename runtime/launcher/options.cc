@@ -15,6 +15,7 @@
 #include "runtime/setup/command_line.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/http.h"
+#include "runtime/setup/http_access.h"
 #include "runtime/setup/option_table.h"
 #include "runtime/setup/option_words.h"
 #include "runtime/setup/outbound.h"
@@ -318,6 +319,12 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
   if (auto p = setup::check_resolver(o.resolver); !p) return p;
   const int here = o.remote.hosts.empty() ? o.places() : 1;
   if (auto p = setup::check_http(o.http, here); !p) return p;
+  for (std::string* path : {&o.http_certificate, &o.http_key, &o.http_users}) {
+    if (path->empty() || !o.remote.hosts.empty()) continue;
+    std::error_code ignored;
+    *path = std::filesystem::absolute(*path, ignored).lexically_normal().string();
+  }
+  if (auto p = setup::check_http_access(o.http, o); !p) return p;
   if (auto p = setup::check_http_apart(o.http, here, o.publish, o.program); !p) return p;
   if (o.trace && o.record.empty()) {
     return failure(Status::kUsage, "command line", "--trace", "the turns need a directory",

@@ -20,6 +20,7 @@
 #include "runtime/setup/address.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/http.h"
+#include "runtime/setup/http_access.h"
 #include "runtime/setup/outbound.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/soft_barrier.h"
@@ -146,16 +147,16 @@ class Section {
           typed.empty() ? "add it" : "add it, or correct " + typed);
   }
   void get_option(const OptionRow& row, std::uint32_t& value) {
-    get_number(row.key, value, 0, row.limits.most);
+    get_number(row.file_key(), value, 0, row.limits.most);
   }
-  void get_option(const OptionRow& row, bool& value) { get(row.key, value); }
+  void get_option(const OptionRow& row, bool& value) { get(row.file_key(), value); }
   template <typename Choice>
   void get_option(const OptionRow& row, Choice& value) {
     std::string text = choice_text(row, value);
     if (row.limits.choices.empty()) {
-      get(row.key, text);
+      get(row.file_key(), text);
     } else {
-      get(row.key, text, row.limits.choices);
+      get(row.file_key(), text, row.limits.choices);
     }
     set_choice(row, text, value);
   }
@@ -339,8 +340,16 @@ void read_clients(Section s, GroupFile& f) {
   s.finish();
 }
 
+// REQUIRES: the replicas are read, because each may have an address of its own.
 void read_http(Section s, GroupFile& f) {
   get_http(s, "listen", f.http);
+  s.get_options(OptionRow::Section::kHttp, f);
+  std::vector<std::string> listen{f.http};
+  for (const HostReplica& replica : f.replicas) listen.push_back(replica.http);
+  if (const auto wrong = http_problem(listen, f, HttpForm::kFile)) {
+    s.wrong(s.find(wrong->key.c_str()), wrong->key, "is \"" + wrong->object + "\": " + wrong->cause,
+            wrong->advice);
+  }
   s.finish();
 }
 
@@ -452,9 +461,9 @@ void insert_option(const OptionRow& row, const Value& value, const Value& initia
                    toml::table& table) {
   if (value == initial && initial == Value{}) return;
   if constexpr (std::is_arithmetic_v<Value>) {
-    table.insert(row.key, value);
+    table.insert(row.file_key(), value);
   } else {
-    table.insert(row.key, choice_text(row, value));
+    table.insert(row.file_key(), choice_text(row, value));
   }
 }
 
@@ -523,7 +532,10 @@ std::string to_toml(const GroupFile& f) {
                     {"replica", std::move(replicas)},
                     {"server", std::move(server)},
                     {"clients", std::move(clients)}};
-  if (!f.http.empty()) whole.insert("http", toml::table{{"listen", f.http}});
+  toml::table http;
+  if (!f.http.empty()) http.insert("listen", f.http);
+  insert_options(OptionRow::Section::kHttp, f, http);
+  if (!http.empty()) whole.insert("http", std::move(http));
   if (!f.role_change.empty()) {
     whole.insert("hooks", toml::table{{"role_change", f.role_change}});
   }

@@ -59,6 +59,9 @@
 //               interface = "eth0"
 //   [http]      listen = "9100"                  metrics, health and a page, on 127.0.0.1, or at
 //                                                an address: "10.0.0.1:9100"; default: none
+//               certificate = "/etc/crane/http.crt"  with key = "/etc/crane/http.key": TLS
+//               users = "/etc/crane/users"       who may use it (http_users.h)
+//               open = true                      everyone may read, also without TLS
 //   [hooks]     role_change = "/usr/local/bin/moved"
 //
 // Threads: plain values.

@@ -44,13 +44,13 @@ std::uint16_t port_of_address(const std::string& word) {
   return parse_address(text, address) ? address.port : std::uint16_t{0};
 }
 
-// "10.0.0.1" of "10.0.0.1:80", "::1" of "[::1]:80".
-std::string host_of(const std::string& address) {
-  const std::string host = address.substr(0, address.rfind(':'));
-  return host.front() == '[' ? host.substr(1, host.size() - 2) : host;
-}
-
 }  // namespace
+
+std::string host_of(const std::string& address) {
+  std::string host = address.substr(0, address.rfind(':'));
+  (void)strip_brackets(host);
+  return host;
+}
 
 std::optional<VirtualAddress> parse_http(const std::string& text) {
   VirtualAddress address{};

@@ -19,6 +19,8 @@ namespace crane::setup {
 
 // nullopt: `text` is neither.
 std::optional<VirtualAddress> parse_http(const std::string& text);
+// "10.0.0.1" of "10.0.0.1:80", "::1" of "[::1]:80".
+std::string host_of(const std::string& address);
 // Checks the user's text.  The `replicas` of one machine have consecutive ports.  Errors: kUsage.
 Outcome check_http(const std::string& text, int replicas);
 // Checks that all replicas can listen now.  Errors: kPortTaken; nodes try again while the group

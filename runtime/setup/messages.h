@@ -40,8 +40,11 @@
 //   193     another process writes to a directory of       stop the named process
 //           --data
 //   194     the group's data belong to another command     run that command, or crane-ctl upgrade
+//   195     the certificate, the key or the users of HTTP  see the message, which names the file
+//   and
+//           cannot be used                                 the line
 //
-// The last two are larger than 128 + n for every signal n, and smaller than systemd's own.
+// The last three are larger than 128 + n for every signal n, and smaller than systemd's own.
 //
 // Form of a message: `crane-run: <what>: <object>: <cause>; <what to do>`.
 
@@ -82,6 +85,7 @@ enum class Status : int {
   kNoBranchCounter = 126,
   kDataInUse = 193,
   kOtherCommand = 194,
+  kHttpFiles = 195,
 };
 
 // The reason why crane-run ends before or instead of the server: an Error with the exit status

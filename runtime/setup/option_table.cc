@@ -2,6 +2,7 @@
 #include "runtime/setup/option_table.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "dmt/base/assert.h"
 #include "dmt/tuning.h"
@@ -25,6 +26,11 @@ int place_of(const OptionRow& row, const std::string& text) {
 }
 
 }  // namespace
+
+const char* OptionRow::file_key() const {
+  constexpr std::string_view kPrefix = "http_";
+  return section == Section::kHttp ? key + kPrefix.size() : key;
+}
 
 const std::vector<OptionRow>& option_rows() {
 #define NUMBERS(most) numbers(most)

@@ -29,7 +29,7 @@ inline bool cannot_recover(std::size_t replicas, const NodeOptions& options) {
 }
 
 struct OptionRow {
-  enum class Section { kGroup, kServer };
+  enum class Section { kGroup, kServer, kHttp };
   using Field = std::variant<std::uint32_t NodeOptions::*, bool NodeOptions::*,
                              std::string NodeOptions::*, dmt::Admission NodeOptions::*>;
   struct Limits {
@@ -39,7 +39,7 @@ struct OptionRow {
     std::vector<std::string> choices = {};
   };
 
-  const char* key;  // in group.toml and in the node's configuration
+  const char* key;  // in the node's configuration
   Field field;
   const char* word;  // on the command line
   Section section;
@@ -47,6 +47,8 @@ struct OptionRow {
   const char* needs;  // the word of a required other option, or nullptr
   const char* help;   // nullptr: hidden
 
+  // The key in group.toml; [http] has its keys without "http_".
+  const char* file_key() const;
   // Whether the node's configuration accepts this number.
   bool fits(std::uint32_t number) const { return limits.file_only || number <= limits.most; }
 };

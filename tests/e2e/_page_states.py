@@ -301,7 +301,7 @@ def metrics(state, free=61_000_000_000):
 def policy():
     """The Content-Security-Policy that a node sends."""
     source = (FOLDER / "http_service.cc").read_text()
-    text = source.split('"Content-Security-Policy",', 1)[1].split(");", 1)[0]
+    text = source.split("kPolicy =", 1)[1].split(";\n", 1)[0]
     return "".join(re.findall(r'"([^"]*)"', text))
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/host/http/http_service.h"
 
-#include <event2/buffer.h>
+#include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 #include <spdlog/spdlog.h>
 
@@ -15,22 +15,24 @@
 #include "dmt/base/clock.h"
 #include "proxy/host/http/health.h"
 #include "proxy/host/http/page.h"
-#include "runtime/setup/address.h"
+#include "runtime/control/schema.h"
 
 namespace crane::node {
 namespace {
 
-constexpr int kTimeoutSeconds = 5;  // a client that is silent is dropped
-constexpr ev_ssize_t kHeadersMax = 8192;
-constexpr ev_ssize_t kBodyMax = 0;
+constexpr std::int64_t kLogFailuresNs = 10'000'000'000;
 
 constexpr const char* kText = "text/plain; charset=utf-8";
 constexpr const char* kJson = "application/json";
 constexpr const char* kMetrics = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* kHtml = "text/html; charset=utf-8";
+// The page needs no other resource.
+constexpr const char* kPolicy =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:";
 constexpr const char* kPaths =
     "no such page; the pages are: / /metrics /health /leader /replica /readiness /liveness "
-    "/status /history\n";
+    "/status /history; POST: /control\n";
 
 // The value of one parameter of "a=1&b=2"; nullopt: it is absent.
 std::optional<std::string> word_of(const std::string& query, const char* name) {
@@ -43,84 +45,91 @@ std::optional<std::string> word_of(const std::string& query, const char* name) {
   return value;
 }
 
-HttpService* service_of_process = nullptr;  // the only one, in the node's one thread
-
-std::string host_of(const std::string& address) {
-  const std::string host = address.substr(0, address.rfind(':'));
-  const bool six = host.size() > 2 && host.front() == '[';
-  return six ? host.substr(1, host.size() - 2) : host;
+std::vector<std::pair<const char*, std::string>> headers_of(const HttpReply& reply) {
+  std::vector<std::pair<const char*, std::string>> all{{"Cache-Control", "no-store"},
+                                                       {"X-Content-Type-Options", "nosniff"},
+                                                       {"Content-Security-Policy", kPolicy}};
+  if (reply.status == 401) {
+    all.emplace_back("WWW-Authenticate", "Basic realm=\"crane\", charset=\"UTF-8\"");
+  }
+  if (reply.status == 405) all.emplace_back("Allow", "GET, HEAD, OPTIONS, POST");
+  if (reply.status == 429) all.emplace_back("Retry-After", "1");
+  return all;
 }
 
 }  // namespace
 
-struct HttpService::Reply {
-  int status = 200;
-  const char* type = kText;
-  std::string body;
-};
-
 HttpService::HttpService(event_base* base, const Config& config, Owner& owner)
-    : base_(base), config_(config), owner_(owner), pause_(base, "its clients", *this) {
+    : config_(config),
+      owner_(owner),
+      rules_{!config.http_users.empty(), config.http_open},
+      tls_files_({config.http_certificate, config.http_key}),
+      users_file_({config.http_users}),
+      connections_(base, *this) {
+  read_files();
   listen();
 }
 
-void HttpService::accept_pause_changed() {
-  if (listener_ == nullptr) return;
-  pause_.on() ? evconnlistener_disable(listener_) : evconnlistener_enable(listener_);
+void HttpService::read_files() {
+  const bool listens = connections_.listens();
+  const auto complain = [listens](const Outcome& problem) {
+    spdlog::warn("{}; {}", problem.error().text,
+                 listens ? "until then HTTP continues with what the file was before"
+                         : "until then HTTP is not answered");
+  };
+  if (!config_.http_certificate.empty() && tls_files_.changed()) {
+    setup::HttpTls tls;
+    if (auto p = setup::read_http_tls(config_.http_certificate, config_.http_key, tls); !p) {
+      complain(p);
+    } else {
+      if (listens) spdlog::info("HTTP uses the new certificate {}", config_.http_certificate);
+      connections_.set_tls(std::move(tls.context));
+      certificate_expires_unix_s_ = tls.expires_unix_s;
+      has_tls_ = true;
+    }
+  }
+  if (rules_.has_users && users_file_.changed()) {
+    std::vector<setup::HttpUser> users;
+    if (auto p = setup::read_http_users(config_.http_users, users); !p) {
+      complain(p);
+    } else {
+      if (listens) spdlog::info("HTTP has {} users of {}", users.size(), config_.http_users);
+      logins_.set_users(std::move(users));
+    }
+  }
 }
 
-HttpService::~HttpService() { service_of_process = nullptr; }
-
 void HttpService::listen() {
-  VirtualAddress address{};
-  if (!setup::parse_address(config_.http_listen, address)) return;
-  std::unique_ptr<evhttp, FreeHttp> http(evhttp_new(base_));
-  if (http == nullptr) return;
-  evhttp_set_timeout(http.get(), kTimeoutSeconds);
-  evhttp_set_max_headers_size(http.get(), kHeadersMax);
-  evhttp_set_max_body_size(http.get(), kBodyMax);
-  // HAProxy sends OPTIONS by default.
-  evhttp_set_allowed_methods(http.get(), EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_OPTIONS);
-  evhttp_set_gencb(
-      http.get(),
-      [](evhttp_request* request, void* self) { static_cast<HttpService*>(self)->answer(request); },
-      this);
-  const std::string host = host_of(config_.http_listen);
-  evhttp_bound_socket* const socket =
-      evhttp_bind_socket_with_handle(http.get(), host.c_str(), address.port);
-  if (socket == nullptr) {
+  // Never with less protection than the options name.
+  if (!config_.http_certificate.empty() && !has_tls_) return;
+  if (rules_.has_users && logins_.empty()) return;
+  if (const Outcome done = connections_.listen(config_.http_listen); !done.ok()) {
     if (!complained_) {
       spdlog::warn(
           "HTTP is not answered yet: {}: {}; the node tries again every {} s: free the address, or "
           "configure another one",
-          config_.http_listen, std::strerror(errno), History::kPeriodNs / 1'000'000'000);
+          config_.http_listen, std::strerror(done.error().detail),
+          History::kPeriodNs / 1'000'000'000);
     }
     complained_ = true;
     return;
   }
-  spdlog::info("HTTP is answered at http://{}/", config_.http_listen);
-  http_ = std::move(http);
-  listener_ = evhttp_bound_socket_get_listener(socket);
-  service_of_process = this;
-  evconnlistener_set_error_cb(listener_, on_accept_error);
-}
-
-// Uses service_of_process, because libevent passes evhttp's own argument.
-void HttpService::on_accept_error(evconnlistener*, void*) {
-  HttpService& self = *service_of_process;
-  // The failure concerned one client only: the next call accepts another one.
-  (void)self.pause_.failed(EVUTIL_SOCKET_ERROR(), "http://" + self.config_.http_listen + "/");
+  spdlog::info("HTTP is answered at {}://{}/", has_tls_ ? "https" : "http", config_.http_listen);
 }
 
 void HttpService::step(std::int64_t now_ns) {
   if (now_ns < due_ns_) return;
   due_ns_ = now_ns + History::kPeriodNs;
-  if (http_ == nullptr) listen();
+  read_files();
+  if (!connections_.listens()) listen();
   history_.add(owner_.status(), unix_ms());
 }
 
 Surroundings HttpService::surroundings() {
-  return {own_process(), file_systems_of(config_), newest_checkpoint(newest_, config_)};
+  return {own_process(),
+          file_systems_of(config_),
+          newest_checkpoint(newest_, config_),
+          {connections_.counts(), failed_logins_, certificate_expires_unix_s_}};
 }
 
 std::string HttpService::history_text() {
@@ -140,7 +149,7 @@ std::string HttpService::history_text() {
          "\n";
 }
 
-HttpService::Reply HttpService::health_reply(const std::string& path, const std::string& query) {
+HttpReply HttpService::health_reply(const std::string& path, const std::string& query) {
   std::optional<std::int64_t> lag_ns;
   if (const auto typed = word_of(query, "lag")) {
     lag_ns = parse_lag(*typed);
@@ -163,38 +172,71 @@ HttpService::Reply HttpService::health_reply(const std::string& path, const std:
           body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
 }
 
-HttpService::Reply HttpService::reply_to(const std::string& path, const std::string& query) {
+HttpReply HttpService::reply_to(const HttpRequest& request) {
+  const std::string& path = request.path;
   if (path == "/") return {200, kHtml, std::string(page_html())};
   if (path == "/metrics") return {200, kMetrics, metrics_text(owner_.status(), surroundings())};
   if (path == "/status") return {200, kJson, owner_.status_text() + "\n"};
   if (path == "/history") return {200, kJson, history_text()};
   if (path == "/liveness") return {200, kText, "the node's loop turns\n"};
+  if (path == "/control") return {405, kText, "/control takes POST\n"};
   for (const char* known : {"/health", "/leader", "/replica", "/readiness"}) {
-    if (path == known) return health_reply(path, query);
+    if (path == known) return health_reply(path, request.query);
   }
   return {404, kText, kPaths};
 }
 
-void HttpService::answer(evhttp_request* request) {
-  owner_.woke();
-  pause_.accepted();
-  const evhttp_uri* uri = evhttp_request_get_evhttp_uri(request);
-  const char* path = uri == nullptr ? nullptr : evhttp_uri_get_path(uri);
-  const char* query = uri == nullptr ? nullptr : evhttp_uri_get_query(uri);
-  const bool root = path == nullptr || *path == '\0';
-  const Reply reply = reply_to(root ? "/" : path, query == nullptr ? "" : query);
-  evkeyvalq* headers = evhttp_request_get_output_headers(request);
-  evhttp_add_header(headers, "Content-Type", reply.type);
-  evhttp_add_header(headers, "Cache-Control", "no-store");
-  evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
-  // The page needs no other resource.
-  evhttp_add_header(headers, "Content-Security-Policy",
-                    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-                    "connect-src 'self'; img-src data:");
-  evbuffer* body = evbuffer_new();
-  if (body != nullptr) evbuffer_add(body, reply.body.data(), reply.body.size());
-  evhttp_send_reply(request, reply.status, nullptr, body);
-  if (body != nullptr) evbuffer_free(body);
+// REQUIRES: the user is an operator (HTTP-1).
+HttpReply HttpService::control_reply(const HttpRequest& request, const HttpPeer& peer,
+                                     const std::string& user) {
+  const control::Parsed parsed = control::parse(control::Channel::kNode, request.body);
+  if (parsed.message && needs_this_host(*parsed.message)) {
+    return {403, kJson,
+            control::line_of(control::refused(
+                "unsupported",
+                "this request uses files or descriptors of the node's host: send it "
+                "with crane-ctl there")) +
+                "\n"};
+  }
+  const std::string answer = owner_.answer(request.body);
+  const bool done = control::flag_in(nlohmann::json::parse(answer, nullptr, false), "ok", true);
+  // Only the verb: the request may hold the server's secrets.
+  spdlog::info("the operator {} ({}) sent {} by HTTP: {}", user, peer.address,
+               parsed.message ? parsed.message->verb().name : "a wrong request",
+               done ? "accepted" : "refused");
+  return {!parsed.message ? 400 : done ? 200 : 409, kJson, answer + "\n"};
+}
+
+// One line, then one per kLogFailuresNs, so that no client fills the log.
+void HttpService::login_failed(const HttpPeer& peer, HttpLogin login) {
+  ++failed_logins_;
+  const std::int64_t now_ns = monotonic_ns();
+  if (now_ns < log_failures_at_ns_) return;
+  log_failures_at_ns_ = now_ns + kLogFailuresNs;
+  const std::uint64_t others = failed_logins_ - logged_failures_ - 1;
+  logged_failures_ = failed_logins_;
+  spdlog::warn("HTTP: {} from {} ({} others since the last such line)",
+               login == HttpLogin::kTooMany ? "too many passwords" : "a wrong name or password",
+               peer.address, others);
+}
+
+HttpReply HttpService::answer(const HttpRequest& request, const HttpPeer& peer) {
+  HttpLogins::Result user;
+  if (need_of(request, rules_) != HttpNeed::kNobody) {
+    user = logins_.check(request.authorization, peer.loopback, monotonic_ns());
+    const bool failed = user.login == HttpLogin::kWrong || user.login == HttpLogin::kTooMany;
+    if (failed) login_failed(peer, user.login);
+  }
+  HttpReply reply;
+  if (const auto refused = refusal_of(request, peer, rules_, user.login, user.role)) {
+    reply = {refused->status, kText, refused->text + "\n"};
+  } else if (request.method == HttpMethod::kPost) {
+    reply = control_reply(request, peer, user.name);
+  } else {
+    reply = reply_to(request);
+  }
+  reply.headers = headers_of(reply);
+  return reply;
 }
 
 }  // namespace crane::node

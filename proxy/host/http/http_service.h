@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A node's answers to HTTP requests: metrics, health, its status and a page.  Read only.  Every
-// program that reaches the address may send requests, so the default is the loopback address.
+// A node's answers to HTTP requests: metrics, health, its status and a page; from an operator, the
+// requests of the control socket.  access.h decides who gets which answer, connections.h has the
+// limits.
 //
 //   /metrics    Prometheus' text format
 //   /health     200: the group serves, as known to this replica
@@ -11,16 +12,16 @@
 //   /liveness   200: the node's loop turns
 //   /status     this replica's status, as crane-ctl status -o json shows it
 //   /history    the last minutes, for the page
+//   /control    POST: one request of the control socket, and its answer
 //   /           the page
 //
-// If the address is taken, the node logs this once and tries again; the replica does not end.
+// If the address is taken, or the certificate, the key or the users cannot be used, the node logs
+// this once and tries again; the replica does not end.  If a file becomes unusable while the node
+// answers, the node logs this once and continues with what it had read.
 //
 // Threads: the node's one thread, inside its event loop.
-// INVARIANT HTTP-1  No request changes the node's state.
 
 #include <event2/event.h>
-#include <event2/http.h>
-#include <event2/listener.h>
 
 #include <cstdint>
 #include <memory>
@@ -28,21 +29,25 @@
 
 #include "checkpoint/kept.h"
 #include "dmt/base/result.h"
-#include "proxy/clients/accept_pause.h"
 #include "proxy/clients/woken.h"
 #include "proxy/host/config.h"
+#include "proxy/host/http/connections.h"
+#include "proxy/host/http/file_watch.h"
 #include "proxy/host/http/history.h"
+#include "proxy/host/http/logins.h"
 #include "proxy/host/http/metrics.h"
 #include "proxy/host/status.h"
 
 namespace crane::node {
 
-class HttpService final : private proxy::AcceptPause::Owner {
+class HttpService final : private HttpConnections::Owner {
  public:
   class Owner : public proxy::Woken {
    public:
     virtual NodeStatus status() = 0;
     virtual std::string status_text() = 0;  // as the control socket answers
+    // Answers a request of the control socket.
+    virtual std::string answer(const std::string& request) = 0;
 
    protected:
     ~Owner() = default;
@@ -50,36 +55,37 @@ class HttpService final : private proxy::AcceptPause::Owner {
 
   // Both must outlive it.  REQUIRES: `config` contains the address to listen at.
   HttpService(event_base* base, const Config& config, Owner& owner);
-  ~HttpService();
   HttpService(const HttpService&) = delete;
   HttpService& operator=(const HttpService&) = delete;
 
-  // Takes a sample for the page, and tries to listen, when due.
+  // Takes a sample for the page, reads files that have changed, and tries to listen, when due.
   void step(std::int64_t now_ns);
   std::int64_t due_ns() const noexcept { return due_ns_; }
 
  private:
-  struct Reply;
-  struct FreeHttp {
-    void operator()(evhttp* http) const noexcept { evhttp_free(http); }
-  };
-
-  static void on_accept_error(evconnlistener* listener, void* http);
-  void accept_pause_changed() override;
+  void woke() override { owner_.woke(); }
+  HttpReply answer(const HttpRequest& request, const HttpPeer& peer) override;
+  void read_files();
   void listen();
-  void answer(evhttp_request* request);
-  Reply reply_to(const std::string& path, const std::string& query);
-  Reply health_reply(const std::string& path, const std::string& query);
+  void login_failed(const HttpPeer& peer, HttpLogin login);
+  HttpReply reply_to(const HttpRequest& request);
+  HttpReply health_reply(const std::string& path, const std::string& query);
+  HttpReply control_reply(const HttpRequest& request, const HttpPeer& peer,
+                          const std::string& user);
   std::string history_text();
   Surroundings surroundings();
 
-  event_base* const base_;
   const Config& config_;
   Owner& owner_;
-  std::unique_ptr<evhttp, FreeHttp> http_;  // nullptr: it does not listen yet
-  evconnlistener* listener_ = nullptr;      // owned by http_
-  proxy::AcceptPause pause_;
+  const HttpRules rules_;
+  FileWatch tls_files_, users_file_;
+  bool has_tls_ = false;  // a certificate and its key were read
+  std::int64_t certificate_expires_unix_s_ = 0;
+  HttpLogins logins_;
+  HttpConnections connections_;
   bool complained_ = false;
+  std::uint64_t failed_logins_ = 0, logged_failures_ = 0;
+  std::int64_t log_failures_at_ns_ = 0;
   std::int64_t due_ns_ = 0;
   History history_;
   checkpoint::Newest newest_;

@@ -247,6 +247,22 @@ void add_machine(Families& f, const Surroundings& around) {
           around.process.start_unix_seconds);
 }
 
+void add_http(Families& f, const HttpFacts& http) {
+  f.gauge("crane_http_connections", "Open HTTP connections.", http.connections.open);
+  f.counter("crane_http_connections_refused_total", "HTTP connections that found no place.",
+            http.connections.refused);
+  f.counter("crane_http_connections_timed_out_total",
+            "HTTP connections whose request or answer took too long.", http.connections.timed_out);
+  f.counter("crane_http_requests_malformed_total", "HTTP requests that are malformed or too large.",
+            http.connections.malformed);
+  f.counter("crane_http_logins_failed_total", "HTTP requests with a wrong name or password.",
+            http.failed_logins);
+  if (http.certificate_expires_unix_s == 0) return;
+  f.gauge("crane_http_certificate_expiry_timestamp_seconds",
+          "When the certificate of HTTP expires.",
+          static_cast<double>(http.certificate_expires_unix_s));
+}
+
 }  // namespace
 
 std::string metrics_text(const NodeStatus& status, const Surroundings& around) {
@@ -259,6 +275,7 @@ std::string metrics_text(const NodeStatus& status, const Surroundings& around) {
   add_schedule(families, status);
   add_checkpoints(families, status, around.checkpoint);
   add_machine(families, around);
+  add_http(families, around.http);
   return prometheus::TextSerializer().Serialize(families.all());
 }
 

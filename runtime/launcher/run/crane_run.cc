@@ -28,6 +28,7 @@
 #include "runtime/setup/branch_counter.h"
 #include "runtime/setup/data_in_use.h"
 #include "runtime/setup/http.h"
+#include "runtime/setup/http_access.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
@@ -173,6 +174,7 @@ int run_new(const Options& options, const Found& found, Background* background) 
   if (auto p = check_not_in_use(options.data, directory_of(options.place()) + "/base"); !p) {
     return fail(p.error());
   }
+  if (auto p = crane::setup::check_http_files(options); !p) return fail(p.error());
   if (auto p = check_http_ports(options.http, options.places()); !p) {
     print_message(p.error().text, crane::setup::Level::kWarning);
   }

@@ -13,6 +13,7 @@
 #include "runtime/launcher/run/hosts.h"
 #include "runtime/setup/data_in_use.h"
 #include "runtime/setup/http.h"
+#include "runtime/setup/http_access.h"
 
 namespace crane::launcher {
 namespace {
@@ -59,11 +60,15 @@ std::string checkpoints_text(const Options& o) {
 
 std::string http_text(const Options& o) {
   if (o.http.empty()) return "none";
+  const char* const scheme = o.http_certificate.empty() ? "http://" : "https://";
   std::vector<std::string> all;
   for (int i = 0; i < o.places(); ++i) {
-    all.push_back("http://" + setup::http_of_replica(o.http, i) + "/");
+    all.push_back(scheme + setup::http_of_replica(o.http, i) + "/");
   }
-  return joined(all);
+  const std::string who = o.http_open            ? "everyone reads"
+                          : o.http_users.empty() ? "every program of this machine reads"
+                                                 : "the users of " + o.http_users;
+  return joined(all) + "; " + who;
 }
 
 }  // namespace
@@ -102,6 +107,7 @@ std::string plan_text_of_hosts(const Options& o) {
 Outcome check_plan(const Plan& p) {
   const Options& o = p.options;
   if (auto found = setup::check_machine(o.container, o.publish); !found) return found;
+  if (auto found = setup::check_http_files(o); !found) return found;
   if (auto found = p.fresh ? setup::check_http_ports(o.http, o.places()) : Done{}; !found)
     return found;
   const std::string base = p.base + "/" + o.name + "/base";

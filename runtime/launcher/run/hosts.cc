@@ -82,7 +82,9 @@ bool lacks_crane(int status, const std::string& cause, const std::string& path) 
 Status status_of_end(int wait) {
   if (WIFSIGNALED(wait)) return Status::kNodeFailed;
   const int status = WEXITSTATUS(wait);
-  if (status == static_cast<int>(Status::kDataInUse)) return Status::kDataInUse;
+  for (const Status one : {Status::kDataInUse, Status::kHttpFiles}) {
+    if (status == static_cast<int>(one)) return one;
+  }
   if (status >= static_cast<int>(Status::kUsage) && status <= static_cast<int>(Status::kSecret)) {
     return static_cast<Status>(status);
   }

@@ -5,12 +5,13 @@
 # What the programs need: pkg-config module=Debian package. spdlog and fmt are apart, because every
 # file sees their headers (CodeGeneration.cmake).
 set(modules
-  libevent_core=libevent-dev libevent_extra=libevent-dev prometheus-cpp-core=prometheus-cpp-dev
+  libevent_core=libevent-dev libevent_extra=libevent-dev libevent_openssl=libevent-dev
+  prometheus-cpp-core=prometheus-cpp-dev
   spdlog=libspdlog-dev fmt=libfmt-dev CLI11=libcli11-dev tomlplusplus=libtomlplusplus-dev
   nlohmann_json=nlohmann-json3-dev libisal=libisal-dev openssl=libssl-dev
   libibverbs=libibverbs-dev lxc=lxc-dev libzstd=libzstd-dev
   libnetfilter_queue=libnetfilter-queue-dev libbpf=libbpf-dev)
-set(headers boost/version.hpp=libboost-dev db.h=libdb5.3-dev)
+set(headers boost/version.hpp=libboost-dev crypt.h=libcrypt-dev db.h=libdb5.3-dev)
 set(test_modules benchmark=libbenchmark-dev catch2=catch2)
 set(test_headers rapidcheck.h=librapidcheck-dev)
 

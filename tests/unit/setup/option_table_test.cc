@@ -53,12 +53,23 @@ bool from_words(const OptionRow& row, const Typed& value, NodeOptions& options) 
   return line.parse(static_cast<int>(words.size()), words.data()) == CommandLine::Parsed::kRun;
 }
 
+// The key of [http] that the row requires beside it; empty: none.
+std::string companion(const OptionRow& row) {
+  const std::string key = row.key;
+  return key == "http_certificate" ? "http_key" : key == "http_key" ? "http_certificate" : "";
+}
+
 std::string file_with(const OptionRow& row, const std::string& text) {
   std::string group = "[group]\nname = \"a\"\nsecret_file = \"/s\"\n";
   std::string server = "[server]\ncommand = [\"x\"]\n";
-  (row.section == Section::kGroup ? group : server) += row.key + (" = " + text) + "\n";
+  std::string http = "[http]\nlisten = \"9100\"\n";
+  if (!companion(row).empty()) http += companion(row).substr(5) + " = \"/its\"\n";
+  std::string& own = row.section == Section::kGroup  ? group
+                     : row.section == Section::kHttp ? http
+                                                     : server;
+  own += row.file_key() + (" = " + text) + "\n";
   if (row.needs != nullptr) group += "restart_checkpoints = true\n";
-  return group + "[[replica]]\naddress = \"127.0.0.1\"\nport = 1\n" + server;
+  return group + "[[replica]]\naddress = \"127.0.0.1\"\nport = 1\n" + server + http;
 }
 
 Outcome from_toml(const OptionRow& row, const Typed& value, NodeOptions& options) {
@@ -81,7 +92,8 @@ std::set<std::string> changed(const OptionRow& changed_row, const NodeOptions& o
   for (const OptionRow& row : option_rows()) {
     const auto differs = [&](auto field) { return options.*field != initial.*field; };
     const bool needed = changed_row.needs != nullptr && std::string(changed_row.needs) == row.word;
-    if (std::visit(differs, row.field) && !needed) keys.insert(row.key);
+    const bool beside = companion(changed_row) == row.key;
+    if (std::visit(differs, row.field) && !needed && !beside) keys.insert(row.key);
   }
   return keys;
 }
