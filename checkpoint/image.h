@@ -73,8 +73,8 @@ class Checkpoints {
     int level = 1;          // zstd's level; 1 packs as fast as a disk writes
     // Called at each step, for the event log and status; may be empty.
     std::function<void(const std::string& step)> progress;
-    // Called with the bytes of files that are packed, verified or unpacked, and with all of them
-    // (about as many: the files are measured by their sizes); may be empty.
+    // Called with the bytes of files that are packed, verified, unpacked, sent or received, and
+    // with all of them (about as many: the files are measured by their sizes); may be empty.
     std::function<void(std::uint64_t done, std::uint64_t of)> bytes = {};
   };
   explicit Checkpoints(Options options) : options_(std::move(options)) {}

@@ -135,8 +135,19 @@ bool is_part(const Manifest& manifest, const Want& want) {
   });
 }
 
+// The bytes of the checkpoint before that part: a receiver requests its files in order.
+std::uint64_t bytes_before(const Manifest& manifest, const Want& want) {
+  std::uint64_t all = want.offset;
+  for (const PackedFile& file : manifest.files) {
+    if (file.name == want.file) break;
+    all += file.bytes;
+  }
+  return all;
+}
+
 Outcome send_part(TransferSession& session, Outgoing& outgoing, const Want& want,
-                  std::vector<std::byte>& piece, std::uint64_t& given) {
+                  std::vector<std::byte>& piece, std::uint64_t& given,
+                  const std::function<void(std::uint64_t done)>& on_sent) {
   for (std::uint64_t done = 0; done < want.bytes;) {
     const std::size_t size = std::min<std::uint64_t>(piece.size(), want.bytes - done);
     const auto read = outgoing.read(want.file, want.offset + done, {piece.data(), size});
@@ -149,6 +160,7 @@ Outcome send_part(TransferSession& session, Outgoing& outgoing, const Want& want
     fault_point("send.piece");
     done += read.value();
     given += read.value();
+    on_sent(done);
   }
   return Done{};
 }
@@ -289,7 +301,11 @@ Result<Served> serve(Wire& wire, Checkpoints& here, bool known) {
       return failure(Code::kBadArgument, "listen",
                      "it requested a part that the checkpoint does not have");
     }
-    if (auto given = send_part(session, outgoing, want, piece, served.bytes); !given) {
+    const std::uint64_t before = bytes_before(outgoing.manifest(), want);
+    const auto report = [&](std::uint64_t done) {
+      here.report_bytes(before + done, outgoing.manifest().bytes());
+    };
+    if (auto given = send_part(session, outgoing, want, piece, served.bytes, report); !given) {
       return given.error();
     }
   }

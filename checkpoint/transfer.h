@@ -42,7 +42,8 @@ struct Served {
   Index behind{};      // the receiver needs a checkpoint after this entry
 };
 // The sending half; returns when the other side closes.  `known`: the group has had contact with
-// the receiver before, so it cannot be new.
+// the receiver before, so it cannot be new.  Reports the bytes that the receiver has been sent, now
+// or in an earlier attempt, to `here` (Options::bytes).
 Result<Served> serve(Wire& wire, Checkpoints& here, bool known);
 
 // The replicas to fetch from.

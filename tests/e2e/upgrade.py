@@ -241,9 +241,15 @@ def of_the_server(scenario):
         with h.Load(port, timeout=20) as load:
             scenario.check(maxmemory(group) == b"10485760", "before", repr(maxmemory(group)))
             upgrade(scenario, group, load, "another configuration", "redis-server", second,
-                    says=["is taken, while clients continue", "upgraded: clients are let in"])
+                    says=["is taken, while clients continue", "upgraded: clients are let in",
+                          f"upgrade of {group.name}, steps 3 and 4 of 4, the new servers start "
+                          "and listen: "])
             scenario.check(maxmemory(group) == b"20971520", "it is in force")
-            upgrade(scenario, group, load, "another program", patched, second)
+            text = run(scenario, group, "another program", "-q", "upgrade", group.name, "--yes",
+                       "--", patched, second, says=["upgraded: "])
+            scenario.check("steps 3" not in text, "-q: no line says how far it is", text)
+            load.progress()
+            group.remember(group.state())
             scenario.check(f"executable:{patched}".encode() in ask(group, "INFO", "server"),
                            "the new program runs")
             for what, words, more, why in (

@@ -26,9 +26,9 @@ double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6;
 
 // Runs in the worker's process.
 Result<std::string> give(std::unique_ptr<consensus::SecureLink> link, const std::string& from,
-                         bool known) {
+                         bool known, const checkpoint::Worker::Report& report) {
   ShipLink wire(std::move(link), kReceiverSilenceMs);
-  checkpoint::Checkpoints here({from, 1, {}});
+  checkpoint::Checkpoints here({from, 1, {}, report.bytes});
   const auto served = checkpoint::serve(wire, here, known);
   if (!served) return served.error();
   return nlohmann::json{{"name", served.value().name},
@@ -120,7 +120,7 @@ void Shipping::begin_serving(Visitor visitor) {
   const Outcome begun = job->worker.start(
       [&](const checkpoint::Worker::Report& report) {
         report.line("giving it");
-        return give(std::move(visitor.link), from, known);
+        return give(std::move(visitor.link), from, known, report);
       },
       {}, visitor.link->fd());
   if (!begun.ok()) {

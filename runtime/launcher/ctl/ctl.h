@@ -158,6 +158,8 @@ struct Running {
   std::size_t files = 0;  // generation of the machine's files
 };
 Running running_in(const nlohmann::json& summary);  // ctl_upgrade.cc
+// What a server's upgrade in this state (a node's `upgrade.state`) waits for; "": it is decided.
+const char* upgrade_step(const std::string& state);  // ctl_upgrade.cc
 // Whether all replicas of this machine have this build's agreed versions.
 bool is_of_this_build(const Request& request, const std::string& group);
 int upgrade_crane(const Request& request);  // ctl_hand_over.cc

@@ -14,6 +14,7 @@
 #include "dmt/base/versions.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/ctl/ctl.h"
+#include "runtime/launcher/ctl/step_line.h"
 #include "runtime/setup/version.h"
 
 namespace crane::launcher {
@@ -79,7 +80,7 @@ bool agreed(const Request& request, const std::string& group, const std::string&
   return confirmed(request);
 }
 
-struct Progress {
+struct Seen {
   int ours = 0;         // replicas of this machine with this build
   int returned = 0;     // replicas of this machine that the old build started from that entry
   bool serves = false;  // a replica with this build accepts clients, or follows another machine's
@@ -94,8 +95,8 @@ bool is_served(const NodeAnswer& answer, const std::map<int, NodeAnswer>& here) 
          here.count(leader->get<int>()) == 0;
 }
 
-Progress look(const Request& request, const std::string& group, std::uint64_t entry) {
-  Progress seen;
+Seen look(const Request& request, const std::string& group, std::uint64_t entry) {
+  Seen seen;
   const auto answers = ask_all(request, group);
   for (const auto& [replica, answer] : answers) {
     if (answer.reply != Reply::kAnswer) continue;
@@ -111,22 +112,32 @@ Progress look(const Request& request, const std::string& group, std::uint64_t en
 int await_this_build(const Request& request, const std::string& group, std::uint64_t entry,
                      int replicas) {
   const auto deadline = now_ms() + request.seconds * 1000 + kOtherStepsMs;
-  Progress seen;
+  Seen seen;
+  StepLine line("upgrade of " + group);
   for (bool shown = false; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
     seen = look(request, group, entry);
-    if (seen.serves && !shown) print("clients are let in\n");
+    if (seen.serves && !shown) {
+      line.clear();
+      print("clients are let in\n");
+    }
     shown = shown || seen.serves;
+    line.show((seen.ours == 0 ? "steps 3 and 4 of 4, the old nodes end and new ones start: "
+                              : "step 4 of 4, nodes of this build start: ") +
+              std::to_string(seen.ours) + " of " + std::to_string(replicas));
     if (seen.serves && seen.ours >= replicas) {
+      line.clear();
       print("upgraded: this build runs here: " + std::to_string(seen.ours) + " of " +
             std::to_string(replicas) + " replicas\n");
       return 0;
     }
     if (seen.returned * 2 > replicas) {
+      line.clear();
       return refuse(group, "its nodes started again with the old build, from entry " +
                                std::to_string(entry) +
                                ", and continue with it: install this build in place of theirs");
     }
   }
+  line.clear();
   print_message(
       "not complete: " + group + ": " + std::to_string(seen.ours) + " of " +
       std::to_string(replicas) + " replicas are of this build, and " +

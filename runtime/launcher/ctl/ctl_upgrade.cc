@@ -12,6 +12,7 @@
 #include "dmt/base/join.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/ctl/ctl.h"
+#include "runtime/launcher/ctl/step_line.h"
 #include "runtime/launcher/take_over.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
@@ -92,6 +93,8 @@ bool agreed(const Request& request, const std::string& group, const Running& now
 // Waits until the leader reports the result of the upgrade at this entry.
 int await_verdict(const Request& request, const std::string& group, std::uint64_t entry) {
   const auto deadline = now_ms() + request.seconds * 1000 + kOtherStepsMs;
+  StepLine line("upgrade of " + group);
+  line.show(upgrade_step("asked"));
   std::string printed;
   for (; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
     for (const auto& [replica, answer] : ask_all(request, group)) {
@@ -99,9 +102,13 @@ int await_verdict(const Request& request, const std::string& group, std::uint64_
       const Json upgrade = object_in(answer.status, "upgrade");
       if (number_in(upgrade, "entry") != entry) continue;
       const std::string state = text_in(upgrade, "state");
-      if (state == "trial" && printed != state)
+      if (state == "trial" && printed != state) {
+        line.clear();
         print((printed = state) + ": the new server starts\n");
+      }
+      if (const char* step = upgrade_step(state); *step != '\0') line.show(step);
       if (state == "kept") {
+        line.clear();
         print(
             "upgraded: clients are let in.  The command that started the group still identifies "
             "it:\n"
@@ -110,17 +117,26 @@ int await_verdict(const Request& request, const std::string& group, std::uint64_
         return 0;
       }
       if (state != "rolled back") continue;
+      line.clear();
       print_message("rolled back: " + group + ": the new server did not come up: " +
                     text_in(upgrade, "why") + "; the old one serves again on its own files");
       return kRolledBack;
     }
   }
+  line.clear();
   print_message("no verdict: " + group + ": the upgrade at entry " + std::to_string(entry) +
                 " is not decided; see crane-ctl status " + group + " and node.log");
   return static_cast<int>(Health::kDegraded);
 }
 
 }  // namespace
+
+const char* upgrade_step(const std::string& state) {
+  if (state == "asked") return "step 2 of 4, the old servers end";
+  if (state == "trial") return "steps 3 and 4 of 4, the new servers start and listen";
+  if (state == "failed") return "it is rolled back, the old servers start again";
+  return "";
+}
 
 Running running_in(const Json& summary) {
   Running now;
@@ -139,10 +155,13 @@ int end_servers(const Request& request, const std::string& group, const Json& wh
   now.group = group;
   if (checkpoint_now(now) != 0) print(std::string("no checkpoint: ") + without_checkpoint + "\n");
   const auto deadline = now_ms() + kOtherStepsMs;
+  StepLine line("upgrade of " + group);
   RequestResult result = request_of_leader(request, group, summary_of(request, group), what);
   for (; result.busy && now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
+    line.show("step 2 of 4, the leader is busy: it is asked again");
     result = request_of_leader(request, group, summary_of(request, group), what);
   }
+  line.clear();
   if (result.status != 0) {
     print_message(result.message);
     return result.status;

@@ -9,6 +9,7 @@
 #include "runtime/control/schema.h"
 #include "runtime/control/verdict.h"
 #include "runtime/launcher/ctl/group_view.h"
+#include "runtime/launcher/ctl/operations.h"
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/text_table.h"
 #include "runtime/supervise/ends.h"
@@ -352,6 +353,13 @@ std::string returns_text(const Json& summary) {
                      : std::string());
 }
 
+// What this machine's replicas carry out now.
+std::string under_way_text(const Json& summary) {
+  std::string text;
+  for (const Json& row : summary["replicas"]) text += operations_text(operations_in(row));
+  return text;
+}
+
 // How a replica that is lost now would recover, and which replicas recovered without a checkpoint.
 std::string recovery_text(const Json& summary) {
   const Json* best = nullptr;
@@ -500,7 +508,7 @@ std::string table_of(const Json& summary) {
   }
   text += "\n" + table(kColumns, summary["replicas"]);
   text += serving_text(summary) + verified_text(summary) + election_text(summary);
-  text += connections_text(summary);
+  text += connections_text(summary) + under_way_text(summary);
   return text + returns_text(summary) + checkpoints_text(summary) + recovery_text(summary) +
          upgrade_text(summary) + sizes_text(summary) + analysis_text(summary) +
          soft_barriers_text(summary) + unhooked_text(summary);

@@ -7,6 +7,7 @@
 
 #include "dmt/base/clock.h"
 #include "runtime/launcher/ctl/ctl.h"
+#include "runtime/launcher/ctl/operations.h"
 #include "runtime/launcher/text_table.h"
 
 namespace crane::launcher {
@@ -57,7 +58,8 @@ Json row_of(const std::string& group, const Span& span, const Look& before, cons
            {"lag_ms", number_of(s, "lag_ms")},
            {"node_cpu_percent", nullptr},
            {"server_cpu_percent", nullptr},
-           {"server_resident_bytes", nullptr}};
+            {"server_resident_bytes", nullptr},
+            {"operations", operations_in(s)}};
   if (here) row["node_cpu_percent"] = percent(before, now, node, span.seconds);
   if (here && server > 0 && pid_of(span.before, "server_pid") == server) {
     row["server_cpu_percent"] = percent(before, now, server, span.seconds);
@@ -118,7 +120,11 @@ std::string top_table(const Json& rates) {
     scaled("out_kb", "sent_bytes_per_s", 1'000);
     scaled("server_mb", "server_resident_bytes", 1'000'000);
   }
-  return table(kColumns, rows);
+  std::string text = table(kColumns, rows);
+  for (const Json& row : rates) {
+    text += operations_text(control::list_in(row, "operations"), cell(row, "group") + ", ");
+  }
+  return text;
 }
 
 }  // namespace crane::launcher

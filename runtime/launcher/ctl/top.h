@@ -27,7 +27,8 @@ struct Look {
 Look look_at(const Request& request, const std::vector<std::string>& groups);
 
 // A list with one object per replica that answered both times with the same process: rates per
-// second, processor time in percent of one processor.  Members are those of the second sample.
+// second, processor time in percent of one processor, operations as in operations.h.  Members are
+// those of the second sample.
 nlohmann::json rates_between(const Look& before, const Look& now);
 std::string top_table(const nlohmann::json& rates);
 

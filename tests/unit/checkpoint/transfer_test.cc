@@ -15,6 +15,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <memory>
 
@@ -280,6 +281,40 @@ TEST_CASE("transfer: a transfer cut at any place resumes where it stopped",
     w.check_arrived(w.name);
   }
   CHECK(resumed > 0);
+}
+
+TEST_CASE("transfer: the sender reports the place up to which the receiver has been sent all",
+          "[root][processes][progress]") {
+  INFO("seed " << Catch::rngSeed());
+  World w;
+  const std::string reports = w.scratch.path() + "/reports";
+  const Sender sender(w.door(0), [&](Wire& wire) {
+    std::ofstream out(reports, std::ios::app);
+    Checkpoints all({w.from, 1, {}, [&](std::uint64_t done, std::uint64_t of) {
+                       out << done << ' ' << of << std::endl;
+                     }});
+    (void)serve(wire, all, false).ok();
+  });
+  w.weather.cut_at = 900'000;
+  CHECK(!w.fetch({&sender}).ok());
+  const std::uint64_t arrived = w.partial();
+  REQUIRE(arrived > 0);
+  w.weather = {};
+  REQUIRE(w.fetch({&sender}).ok());
+  std::ifstream in(reports);
+  std::vector<std::uint64_t> all_done;
+  std::uint64_t resumed_at = 0;
+  for (std::uint64_t done = 0, of = 0; in >> done >> of;) {
+    REQUIRE(of == w.bytes);
+    // The second attempt begins where the receiver has nothing, which may be before the place up to
+    // which the first one had sent.
+    if (!all_done.empty() && done < all_done.back()) resumed_at = done;
+    all_done.push_back(done);
+  }
+  REQUIRE(!all_done.empty());
+  CHECK(all_done.front() < w.bytes);
+  CHECK(all_done.back() == w.bytes);
+  if (resumed_at > 0) CHECK(resumed_at > arrived);
 }
 
 TEST_CASE("transfer: damage on the way is detected, and the bytes are fetched again",

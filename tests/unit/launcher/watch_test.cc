@@ -91,6 +91,43 @@ TEST_CASE("top compares a process only with itself") {
   CHECK(rates_between(before, now).empty());
 }
 
+TEST_CASE("top shows each long operation with a bar, a percentage and the time left") {
+  Look before, now;
+  before.at_ns = 1;
+  now.at_ns = 2'000'000'001;
+  before.groups["shop"][1] = now.groups["shop"][1] = answer(100);
+  Json& status = now.groups["shop"][1].status;
+  status["operations"] = {{{"operation", "give"},
+                           {"replica", 1U},
+                           {"step", "to replica 2"},
+                           {"unit", "bytes"},
+                           {"done", 1'000'000U},
+                           {"of", 4'000'000U},
+                           {"per_s", 1'000'000U},
+                           {"left_ms", 3'000U}},
+                          {{"operation", "checkpoint"},
+                           {"replica", 1U},
+                           {"step", "dumping"},
+                           {"unit", "bytes"},
+                           {"done", 0U},
+                           {"of", 0U},
+                           {"per_s", 0U},
+                           {"left_ms", nullptr}}};
+  status["readiness"] = {
+      {"progress", {{"done", 1'200U}, {"of", 1'200U}, {"per_s", 9U}, {"left_ms", 0U}}}};
+  const Json rates = rates_between(before, now);
+  REQUIRE(rates.size() == 1);
+  CHECK(rates[0]["operations"].size() == 3);
+  const std::string text = top_table(rates);
+  INFO(text);
+  CHECK(
+      text.ends_with("shop, replica 1: give  [=====>              ]  "
+                     "25 %, 1.0 MB of 4.0 MB, 3 s left  (to replica 2)\n"
+                     "shop, replica 1: checkpoint  (dumping)\n"
+                     "shop, replica 1: recovery  [====================]  "
+                     "100 %, 1,200 of 1,200 entries, less than 1 s left  (runs what it missed)\n"));
+}
+
 TEST_CASE("the list of the machine's processes has this process") {
   const Processes all = read_processes();
   REQUIRE(all.count(::getpid()) == 1);

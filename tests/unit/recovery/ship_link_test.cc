@@ -3,10 +3,12 @@
 //         with the group's secret is admitted, the log is not affected, and no wait is endless.
 // METHOD  A real fabric, polled by this process; visitors are other processes; the link of a
 //         visitor is served in a worker, as in a node.
-// CHECKS  What arrives, from which peer; strangers get nothing; the fabric's links stay.
+// CHECKS  What arrives, from which peer; strangers get nothing; the fabric's links stay; how far
+//         the replica that gives a checkpoint is.
 #include <poll.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 #include <functional>
 #include <memory>
@@ -15,10 +17,12 @@
 #include "checkpoint/worker.h"
 #include "consensus/fabric/tcp.h"
 #include "proxy/host/recovery/ship_link.h"
+#include "proxy/host/recovery/shipping.h"
 #include "tests/unit/checkpoint/image_harness.h"
 
 using namespace crane;
 using namespace crane::test;
+using checkpoint::Wire;
 using checkpoint::Worker;
 using consensus::FabricEvent;
 using consensus::SecureLink;
@@ -50,6 +54,34 @@ std::uint16_t free_port() {
   ::close(fd.value());
   return ntohs(address.sin_port);
 }
+
+// Receives the first bytes of what was asked, and no more before the other process permits it.
+class Patient final : public checkpoint::Wire {
+ public:
+  Patient(std::unique_ptr<Wire> wire, int permit) : wire_(std::move(wire)), permit_(permit) {}
+  Outcome put(std::span<const std::byte> bytes) override { return wire_->put(bytes); }
+  Result<std::size_t> get(std::span<std::byte> to) override {
+    pollfd permit{permit_, POLLIN, 0};
+    if (received_ > kFirst && ::poll(&permit, 1, kSilenceMs) != 1) {
+      return Error{Code::kPeerFailed, 0, "no permit"};
+    }
+    const auto got = wire_->get(to);
+    received_ += got.ok() ? got.value() : 0;
+    return got;
+  }
+
+ private:
+  static constexpr std::size_t kFirst = 100'000;
+  std::unique_ptr<Wire> wire_;
+  const int permit_;
+  std::size_t received_ = 0;
+};
+
+struct NoOwner final : node::Shipping::Owner {
+  void woke() override {}
+  bool knows(ReplicaId) const override { return false; }
+  void lacked(ReplicaId, Index) override {}
+};
 
 // Two replicas of a group of three; the third one only connects for a checkpoint.
 struct Group {
@@ -102,12 +134,20 @@ struct Group {
     return false;
   }
   // The third one fetches from the first, in another process; returns its exit status, 0: success.
-  pid_t visit(const ShipParty& who) {
+  // `permit`: a descriptor that Patient waits for; -1: none.
+  pid_t visit(const ShipParty& who, int permit = -1) {
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child != 0) return child;
     auto others = others_of(who);
     others.replicas = {0};
+    if (permit >= 0) {
+      others.dial = [dial = others.dial, permit](int i) -> Result<std::unique_ptr<Wire>> {
+        auto wire = dial(i);
+        if (!wire) return wire;
+        return std::unique_ptr<Wire>(std::make_unique<Patient>(std::move(wire).value(), permit));
+      };
+    }
     Checkpoints here({there, 1, {}});
     const auto got =
         checkpoint::fetch_newest(others, ours, Index{0}, here, [](const std::string&) {});
@@ -175,6 +215,56 @@ TEST_CASE("ship link: a checkpoint arrives through the fabric's port",
   // The log's links were not affected.
   CHECK(g.downs == 0);
   CHECK(g.fabrics[0]->connected(ReplicaId{1}));
+}
+
+TEST_CASE("the replica that gives a checkpoint reports how much of it it has sent",
+          "[root][processes][progress]") {
+  INFO("seed " << Catch::rngSeed());
+  Group g;
+  node::Config config;
+  config.dir = g.scratch.path() + "/giver";
+  Checkpoints here({config.checkpoints_dir(), 1, {}});
+  auto staging = here.begin(Index{7});
+  REQUIRE(staging.ok());
+  fill(staging.value(), g.random);
+  spill(staging.value().images() + "/pages.img", random_bytes(g.random, 1'500'000));
+  const auto name = here.publish(staging.value(), manifest_at(1, 7));
+  REQUIRE(name.ok());
+  REQUIRE(here.verify(name.value()).ok());
+  const std::uint64_t bytes = here.find(name.value()).value().manifest.bytes();
+
+  event_base* const base = event_base_new();
+  NoOwner owner;
+  {
+    node::Shipping shipping(base, config, owner);
+    int permit[2];
+    REQUIRE(::pipe2(permit, O_CLOEXEC) == 0);
+    const pid_t child = g.visit(g.party, permit[0]);
+    control::Operation seen;
+    const auto step = [&] {
+      for (auto& [from, link] : std::exchange(g.visitors, {})) {
+        shipping.take_visitor(from, std::move(link));
+      }
+      shipping.step();
+      event_base_loop(base, EVLOOP_NONBLOCK);
+      for (const control::Operation& one : shipping.operations()) {
+        if (one.progress.done > 0) seen = one;
+      }
+    };
+    CHECK(g.pump([&] { return step(), seen.progress.done > 0; }));
+    CHECK(seen.name == "give");
+    CHECK(seen.step == "to replica 2");
+    CHECK(seen.progress.of == bytes);
+    CHECK(seen.progress.done < bytes);
+    REQUIRE(::write(permit[1], "go", 2) == 2);
+    int status = -1;
+    CHECK(g.pump([&] { return step(), ::waitpid(child, &status, WNOHANG) == child; }));
+    CHECK(status == 0);
+    CHECK(g.pump([&] { return step(), shipping.operations().empty(); }));
+    ::close(permit[0]);
+    ::close(permit[1]);
+  }
+  event_base_free(base);
 }
 
 TEST_CASE("ship link: a peer without the secret gets nothing",
