@@ -24,6 +24,7 @@ KEEP_GOING = $(if $(findstring k,$(firstword -$(MAKEFLAGS))),-k 0)
 NINJA = $(Q)ninja -C $(OUT) -j$(JOBS) $(if $(V),-v) $(KEEP_GOING)
 BUILD = $(MAKE) --no-print-directory
 PACK = runtime/packaging/make_deb.sh
+FLEET = runtime/packaging/fleet/make_image.sh
 RUN_TESTS = @python3 tests/run.py --out $(OUT) --variant $(VARIANT)
 all: build                                        ## everything (programs, tests, benches)
 build $(PARTS): $(CONFIGURED)
@@ -84,15 +85,14 @@ eval-%: $(CONFIGURED)
 install uninstall: parts                          ## below PREFIX (/usr/local), or DESTDIR/PREFIX
 	$(Q)DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' runtime/packaging/install.sh $@ $(OUT)
 deb: ; $(Q)$(PACK) --check && $(BUILD) parts && $(PACK) $(OUT)  ## Debian packages, into OUT/deb
-image: deb ; $(Q)runtime/packaging/fleet/make_image.sh $(OUT)  ## a container image; IMAGE=name CRIU=1
+image: ; $(Q)$(FLEET) --check && $(BUILD) deb && $(FLEET) $(OUT)  ## container image; IMAGE=name CRIU=1
 format:                                           ## rewrite our code with clang-format 14
 	$(Q)git ls-files '*.h' '*.cc' '*.c' | xargs clang-format-14 -i
 compile_commands.json: FORCE                      # for clangd and clang-tidy
 	$(Q)cmake --log-level=NOTICE --preset tidy && ln -sfn out/tidy/$@ $@
 tidy: compile_commands.json                       ## clang-tidy 14; FILES=dmt/ chooses
 	$(Q)run-clang-tidy-14 -quiet -p . -j $(JOBS) '$(or $(FILES),.*)'
-clean:                                            ## remove out/
-	rm -rf out
+clean: ; rm -rf out                               ## remove out/
 help:                                             ## this list
 	@sed -nE 's/^([a-z -]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 20
 	@echo '  test-AREA         one area: $(AREAS)'

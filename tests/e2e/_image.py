@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container image, built by buildah in a separate store, and a group in a container of it."""
-import pathlib
+"""The container image, made by make_image.sh in a separate store, and a group in a container of
+it."""
+import os
 import subprocess
 
 import _harness as h
 import _packages
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BASE = "debian:bookworm-slim"
+MAKE_IMAGE = h.ROOT / "runtime/packaging/fleet/make_image.sh"
 USER = "7100:7100"
 # Runs crane-run inside the container; prints the answers and ends with 0.
 GROUP = """crane-run -n 3 --no-container --name image -- redis-server --port {port} --save '' &
@@ -20,6 +20,11 @@ status=$?
 echo "$answers"
 exit $status
 """
+STORAGE = """[storage]
+driver = "vfs"
+graphroot = "{place}/root"
+runroot = "{place}/run"
+"""
 
 
 class Store:
@@ -27,75 +32,48 @@ class Store:
 
     def __init__(self, scenario):
         self.place = scenario.work / "images"
+        self.place.mkdir()
+        file = self.place / "storage.conf"
+        file.write_text(STORAGE.format(place=self.place))
+        self.environment = {**os.environ, "CONTAINERS_STORAGE_CONF": str(file)}
 
-    def buildah(self, *words, seconds=300):
+    def run(self, *words, seconds=300, **more):
         """Returns (status, output)."""
-        done = subprocess.run(["buildah", "--root", str(self.place / "root"), "--runroot",
-                               str(self.place / "run"), "--storage-driver", "vfs",
-                               *map(str, words)], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=seconds)
+        done = subprocess.run([*map(str, words)], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=seconds,
+                              env={**self.environment, **more})
         return done.returncode, done.stdout
 
-    def must(self, *words):
-        status, output = self.buildah(*words)
+    def in_container(self, image, *words):
+        status, said = self.run("buildah", "from", "--pull-never", "--security-opt",
+                                "seccomp=unconfined", image)
         if status != 0:
-            raise h.Failure(f"buildah {words[0]}: {output[-2000:]}")
-        return output
-
-    def base(self, work):
-        """Debian's slim image, or an image from debootstrap if no registry can be reached."""
-        status, _said = self.buildah("pull", "-q", "--retry", "0", BASE, seconds=60)
-        if status == 0:
-            return BASE
-        h.need("debootstrap")
-        root = work / "debian"
-        done = subprocess.run(["debootstrap", "--variant=minbase", "bookworm", str(root)],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=400)
-        if done.returncode != 0:
-            raise h.CannotRun(f"neither {BASE} nor debootstrap: {done.stdout[-300:]}")
-        container = self.must("from", "scratch").split()[-1]
-        self.must("add", "-q", container, root, "/")
-        self.must("commit", "-q", container, "base")
-        self.must("rm", container)
-        return "localhost/base"
-
-    def build(self, name, file, context, base=None):
-        more = [] if base is None else ["--build-arg", f"BASE={base}"]
-        self.must("build", "--isolation", "chroot", "--network", "host", "--layers=false", *more,
-                  "-t", name, "-f", file, context)
-
-    def run(self, image, *words):
-        container = self.must("from", "--security-opt", "seccomp=unconfined", image).split()[-1]
-        return self.buildah("run", "--isolation", "chroot", "--network", "host", "--user", USER,
-                            container, "--", *words)
+            raise h.Failure(f"buildah from {image}: {said}")
+        return self.run("buildah", "run", "--isolation", "chroot", "--network", "host", "--user",
+                        USER, said.split()[-1], "--", *words)
 
     def remove(self):
-        self.buildah("rm", "--all")
-        self.buildah("rmi", "--all", "--force")
+        self.run("buildah", "rm", "--all")
+        self.run("buildah", "rmi", "--all", "--force")
 
 
 def image(scenario):
-    h.need("buildah")
-    packages = _packages.make(scenario)
-    if packages is None:
+    h.need("buildah", "debootstrap")
+    if _packages.make(scenario) is None:
         return
     store = Store(scenario)
     try:
-        store.build("crane", ROOT / "runtime/packaging/fleet/Containerfile", packages,
-                    store.base(scenario.work))
-        layer = scenario.work / "layer"
-        layer.mkdir()
-        (layer / "Containerfile").write_text(
-            "FROM localhost/crane\nRUN apt-get update && "
-            "apt-get install -y --no-install-recommends redis-server redis-tools\n")
-        store.build("crane-redis", layer / "Containerfile", layer)
-        status, text = store.run("localhost/crane-redis", "crane-run", "doctor")
+        status, text = store.run(MAKE_IMAGE, scenario.out, seconds=900, IMAGE="crane-redis",
+                                 EXTRA="redis-server redis-tools", BASE="debootstrap")
+        if not scenario.check(status == 0, "make_image.sh makes the image of Debian's packages",
+                              text[-2000:]):
+            return
+        status, text = store.in_container("localhost/crane-redis", "crane-run", "doctor")
         scenario.check("this machine can run groups" in text, "the doctor in the container",
                        f"{status}: {text}")
         script = GROUP.format(port=h.free_port())
-        status, text = store.run("localhost/crane-redis", "/usr/lib/crane/crane-entry", "sh", "-c",
-                                 script)
+        status, text = store.in_container("localhost/crane-redis", "/usr/lib/crane/crane-entry",
+                                          "sh", "-c", script)
         scenario.check(status == 0 and "OK\nkept\n" in text, "a group in a container serves",
                        f"{status}: {text}")
     finally:

@@ -199,8 +199,15 @@ case "${words#-n db }" in
   *'crane-ctl status'*) echo '{ "health": "well", "leader": 1 }' ;;
 esac
 """
+# No registry has an image if REFUSED is set.
 PODMAN = """#!/bin/sh
 echo "$*" >> "$LOG"
+[ "$1" != pull ] || [ -z "${REFUSED:-}" ] || { echo 'no such host' >&2; exit 125; }
+"""
+DEBOOTSTRAP = """#!/bin/sh
+echo "debootstrap $*" >> "$LOG"
+echo 'E: no mirror'
+exit 7
 """
 
 
@@ -266,6 +273,27 @@ def image_commands(scenario):
                                      "Maintainer: x <x@crane.invalid>\nDescription: x\n")
     run("dpkg-deb", "--build", control.parent, built / "deb/crane_1.2_amd64.deb")
     status, said, lines = podman.run(program, built, CRIU="1")
-    scenario.check(status == 0 and len(lines) == 1 and "-t crane:1.2 " in lines[0]
-                   and "--build-arg CRIU=1" in lines[0] and re.search(r"built/deb$", lines[0]),
+    scenario.check(status == 0 and len(lines) == 2 and "-t crane:1.2 " in lines[1]
+                   and "--build-arg CRIU=1" in lines[1] and lines[1].endswith(f" {built}/deb")
+                   and "BASE=debian:bookworm-slim" in lines[1],
                    "the image has the package's version, and CRIU on request", f"{said}{lines}")
+    status, said, lines = podman.run(program, built, BASE="mine:1")
+    scenario.check(status == 0 and len(lines) == 1 and "BASE=mine:1" in lines[0],
+                   "a named base is not pulled", f"{said}{lines}")
+    (podman.place / "debootstrap").write_text(DEBOOTSTRAP)
+    (podman.place / "debootstrap").chmod(0o755)
+    status, said, lines = podman.run(program, built, REFUSED="1")
+    as_root = os.geteuid() == 0
+    scenario.check(status == (7 if as_root else 3) and "no such host" in said
+                   and ("E: no mirror" in said and lines[1].startswith("debootstrap ") if as_root
+                        else "as root" in said)
+                   and [one.name for one in built.iterdir()] == ["deb"],
+                   "without a registry the base is made by debootstrap, and its error is shown",
+                   f"{status}: {said}{lines}")
+    tools = scenario.work / "no-tools"
+    tools.mkdir()
+    for name in ("sh", "realpath", "dirname"):
+        (tools / name).symlink_to(f"/usr/bin/{name}")
+    status, said = run(program, "--check", env={"PATH": str(tools)})
+    scenario.check(status == 3 and "apt-get install buildah" in said,
+                   "without podman and buildah, a message names what to install", said)
