@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <linux/close_range.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -284,6 +285,8 @@ void Store::remove_unused(const GroupFiles& files) {
   if (child != 0) return;
   if (fork() != 0) _exit(0);
   close_range(0, ~0U, 0);
+  // An operator who finds it after the end of all groups sees that it is no crane-run.
+  prctl(PR_SET_NAME, "crane-old-files");
   (void)nice(kLowestPriority);
   fault_point("state.removing");
   for (const auto& name : gone) remove_tree(at(name));

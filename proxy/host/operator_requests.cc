@@ -95,7 +95,8 @@ std::string OperatorRequests::transfer(int to) {
   const std::string what = to == kAnyOther ? "the lead was not handed over"
                                            : fmt::format("replica {} was not made the leader", to);
   if (to >= config_.replicas) {
-    return refusal(Error{Code::kBadArgument, 0, "there is no such replica"}, what);
+    return refusal(
+        Error{Code::kBadArgument, 0, "there is no such replica; see crane-ctl member list"}, what);
   }
   if (to != kAnyOther && !owner_.has_server(ReplicaId{static_cast<std::uint8_t>(to)})) {
     return refusal(Error{Code::kBusy, 0, "it currently has no server"}, what);

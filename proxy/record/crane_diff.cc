@@ -59,7 +59,12 @@ bool expand(const std::vector<std::string>& named, const char* suffix,
             std::vector<std::string>& paths) {
   for (const auto& name : named) {
     std::error_code error;
-    if (!fs::is_directory(name, error)) {
+    const fs::file_status found = fs::status(name, error);
+    if (!fs::exists(found)) {
+      complain(name, error.message(), "name a recording, or the DIR of crane-run --record");
+      return false;
+    }
+    if (!fs::is_directory(found)) {
       paths.push_back(name);
       continue;
     }

@@ -81,6 +81,11 @@ Outcome open_history(const std::string& directory, int replica, LoadedRecording&
 
 Outcome choose_history(const std::string& directory, int replica, LoadedRecording& loaded) {
   if (replica >= 0) return open_history(directory, replica, loaded);
+  std::error_code missing;
+  if (!fs::is_directory(directory, missing)) {
+    return bad(directory, missing ? missing.message() : "is not a directory",
+               "name the DIR of crane-run --record, which has replica-*.history");
+  }
   const std::vector<int> all = replicas_in(directory);
   if (all.empty()) {
     return bad(directory, "holds no history (replica-*.history)",

@@ -99,10 +99,10 @@ Outcome Lasting::read() {
     known_ = std::move(known).value();
     return Done{};
   }
-  return failure(Status::kDirectory, "cannot use the data of the group", path(kKnownGroupName),
-                 known.error().text,
-                 "restore it from a backup, or remove " + directories_.dir() +
-                     " to start over with the machine's files");
+  return failure(
+      Status::kDirectory, "cannot use the data of the group", path(kKnownGroupName),
+      known.error().text,
+      "restore it from a backup, or remove " + home() + " to start over with the machine's files");
 }
 
 bool Lasting::has_any(const std::string& name) const {
@@ -113,11 +113,11 @@ bool Lasting::has_any(const std::string& name) const {
   return false;
 }
 
-// Checks that this start can continue with the data of the previous one.
-Outcome Lasting::check_known() const {
+// Checks that this start has the command and the options of the previous one.
+Outcome Lasting::check_command() const {
   const auto wrong = [this](const std::string& cause, const std::string& todo,
                             Status status = Status::kUsage) {
-    return failure(status, "cannot continue the group", directories_.dir(), cause,
+    return failure(status, "cannot continue the group", home(), cause,
                    todo +
                        "; or name another group (--name), or remove that directory to start over "
                        "with the machine's files");
@@ -159,9 +159,9 @@ Outcome Lasting::check_known() const {
 
 Outcome Lasting::check_directories() const {
   for (const auto& one : options_.data) {
-    if (is_within(directories_.dir(), one)) {
+    if (is_within(home(), one)) {
       return failure(Status::kUsage, "--data", one,
-                     "the group's own directory " + directories_.dir() + " is inside it",
+                     "the group's own directory " + home() + " is inside it",
                      "name another with --dir");
     }
     const bool kept =
@@ -288,7 +288,7 @@ Outcome Lasting::begin_with(const std::optional<Left>& best) {
     print_message("data: " + one +
                   " begins with its content on this machine; from now on the group has its "
                   "own copy, in " +
-                  directories_.dir());
+                  home());
   }
   if (as_before && known_ && known_->data == options_.data) return Done{};
   const setup::ProgressLine line("copies the data", 0);
@@ -316,7 +316,7 @@ void Lasting::log_changes() const {
         "data: " + one +
         " of this machine has changed since the group copied it; the group continues with its own "
         "copy (to begin with the machine's content again, stop the group and move " +
-        directories_.dir() + " away)");
+        home() + " away)");
   }
 }
 
@@ -384,21 +384,26 @@ Outcome Lasting::write() {
   return write_file(path(kKnownGroupName), text_of(group));
 }
 
+Outcome Lasting::check() {
+  if (!options_.lasts()) return Done{};
+  if (auto p = read(); !p) return p;
+  if (known_) {
+    if (auto p = check_command(); !p) return p;
+  }
+  return check_directories();
+}
+
 Outcome Lasting::open() {
   log_id_ = random_log_id();
   secret_ = random_secret();
   if (!options_.lasts()) return Done{};
-  if (options_.on_disk() && setup::is_in_memory(directories_.dir())) {
-    return failure(Status::kDirectory, "--durability disk", directories_.dir(),
-                   "it is in memory (tmpfs)", "name a directory on a disk with --dir");
+  if (options_.on_disk() && setup::is_in_memory(home())) {
+    return failure(Status::kDirectory, "--durability disk", home(), "it is in memory (tmpfs)",
+                   "name a directory on a disk with --dir");
   }
-  if (auto p = read(); !p) return p;
-  if (known_) {
-    if (auto p = check_known(); !p) return p;
-  }
-  if (auto p = check_directories(); !p) return p;
+  if (auto p = check(); !p) return p;
   if (auto p = take_over(); !p) return p;
-  print_message((options_.on_disk() ? "log and data last: " : "data last: ") + directories_.dir());
+  print_message((options_.on_disk() ? "log and data last: " : "data last: ") + home());
   return Done{};
 }
 

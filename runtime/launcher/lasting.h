@@ -36,9 +36,11 @@ namespace crane::launcher {
 
 class Lasting {
  public:
-  Lasting(const Options& options, const setup::GroupDirectories& directories)
-      : options_(options), directories_(directories) {}
+  explicit Lasting(const Options& options) : options_(options) {}
 
+  // Checks that this start can continue with the data of the previous one.  Errors like open().
+  // Without the group's lock this is a first look, which spares the logs of the previous run.
+  Outcome check();
   // Prepares the lasting data for a start.  Fails with kUsage, kDirectory, kDiskFull, kGroupExists,
   // kOtherCommand.
   // REQUIRES: the group's directories exist and are locked; no node runs.
@@ -59,7 +61,7 @@ class Lasting {
   };
 
   Outcome read();
-  Outcome check_known() const;
+  Outcome check_command() const;
   Outcome check_directories() const;
   Outcome await_servers() const;
   Outcome take_over();
@@ -72,11 +74,12 @@ class Lasting {
   bool has_any(const std::string& name) const;
   Outcome write();
 
-  std::string path(const std::string& name) const { return directories_.dir() + "/" + name; }
+  std::string path(const std::string& name) const { return home() + "/" + name; }
+  // The directory of the group, also before it exists.
+  std::string home() const { return setup::directory_of(options_.place()); }
   std::string base() const { return path("base"); }
 
   const Options& options_;
-  const setup::GroupDirectories& directories_;
   std::optional<KnownGroup> known_;
   std::vector<std::uint64_t> machines_;
   std::string log_id_, secret_;

@@ -311,7 +311,8 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
   for (const auto& text : publish) {
     if (const char* wrong = setup::add_publish(text, o.publish); wrong != nullptr) {
       return failure(Status::kUsage, "--publish", text, wrong,
-                     "write it as 8080:80 (ours:the server's), each port once");
+                     "write it as 8080:80 (ours:the server's), 192.0.2.1:8080:80 or "
+                     "[2001:db8::7]:8080:80, each port once");
     }
   }
   if (auto p = setup::check_soft_barriers(o.soft_barriers); !p) return p;
@@ -342,6 +343,10 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
   if (auto p = resolve_data(o.data, o.container); !p) return p;
   if (auto p = setup::check_binds(o.binds, o.places(), Status::kUsage, "--bind"); !p) {
     return p;
+  }
+  if (o.remote.hosts.empty()) {
+    if (auto p = setup::check_bind_sources(o.binds, "--bind"); !p) return p;
+    if (auto p = setup::check_bind_sources(o.shared_binds, "--bind-shared"); !p) return p;
   }
   if (!o.analysis.empty() && o.on_disk()) {
     return failure(

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/setup/bind.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 namespace crane::setup {
@@ -50,6 +54,16 @@ Outcome check_binds(const std::vector<std::string>& words, int replicas, Status 
                        word +
                        ":ro lets the server only read it; --bind-shared is for a server "
                        "that never writes there, or whose replicas may write to one file");
+  }
+  return Done{};
+}
+
+Outcome check_bind_sources(const std::vector<std::string>& words, const std::string& option) {
+  for (const auto& word : words) {
+    const Bind bind = parse_bind(word);
+    if (access(bind.source.c_str(), F_OK) == 0) continue;
+    return failure(Status::kDirectory, option, bind.source, strerror(errno),
+                   "name a directory of this machine, or create it");
   }
   return Done{};
 }

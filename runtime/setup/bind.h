@@ -28,5 +28,7 @@ std::string text_of(const Bind& bind);
 // check these.  `option` is the option whose arguments `words` are.
 Outcome check_binds(const std::vector<std::string>& words, int replicas, Status status,
                     const std::string& option);
+// Refuses (kDirectory) a source that this machine does not have.
+Outcome check_bind_sources(const std::vector<std::string>& words, const std::string& option);
 
 }  // namespace crane::setup

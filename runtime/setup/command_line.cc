@@ -152,6 +152,16 @@ std::string unknown_option(const Command& program, int argc, const char* const* 
   return "";
 }
 
+// CLI11 names the value that is no number as in "Could not convert: --name = value".
+std::string text_of(const CLI::ParseError& error) {
+  constexpr std::string_view kBegin = "Could not convert: ", kBetween = " = ";
+  const std::string text = error.what();
+  const auto between = text.find(kBetween);
+  if (text.rfind(kBegin, 0) != 0 || between == std::string::npos) return text;
+  return text.substr(kBegin.size(), between - kBegin.size()) + ": " +
+         text.substr(between + kBetween.size()) + " is not a number in range";
+}
+
 }  // namespace
 
 std::vector<std::string> names_of(const Word& word) {
@@ -199,7 +209,7 @@ CommandLine::Parsed CommandLine::parse(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     if (has_command) mistake_ = misused_command(top, argc, argv);
     if (mistake_.empty()) mistake_ = unknown_option(top, argc, argv);
-    if (mistake_.empty()) mistake_ = error.what();
+    if (mistake_.empty()) mistake_ = text_of(error);
     return Parsed::kMistake;
   }
   for (const auto& [command, parsed] : made) {

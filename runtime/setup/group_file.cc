@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -372,6 +373,18 @@ void read_replicas(Section& top, const std::string& path, GroupFile& f, Outcome&
     f.replicas.emplace_back();
     read_replica(Section(*element.as_table(), name, path, problem), f.fabric != "shm",
                  f.replicas.back());
+    const HostReplica& last = f.replicas.back();
+    const auto same = [&last](const HostReplica& other) {
+      return &other != &last && other.address == last.address && other.port == last.port;
+    };
+    const auto other = std::find_if(f.replicas.begin(), f.replicas.end(), same);
+    if (f.fabric != "shm" && last.port != 0 && other != f.replicas.end()) {
+      Section(*element.as_table(), name, path, problem)
+          .wrong(element.as_table()->get("port"), "port",
+                 "is that of replica " + std::to_string(other - f.replicas.begin()) +
+                     " at the same address",
+                 "give each replica of a host its own port");
+    }
   }
   if (f.members > f.replicas.size()) {
     top.wrong(nullptr, "[group] members", "is more than the number of replicas",
@@ -436,9 +449,11 @@ Outcome parse_group_file(const std::string& text, const std::string& path, Group
 
 Outcome read_group_file(const std::string& path, GroupFile& file) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    return failure(Status::kGroupFile, "cannot read the group's file", path, strerror(errno),
-                   "name another file with --config");
+  // A directory can be opened, too, but reading it throws.
+  std::error_code ignored;
+  if (!in || std::filesystem::is_directory(path, ignored)) {
+    return failure(Status::kGroupFile, "cannot read the group's file", path,
+                   strerror(in ? EISDIR : errno), "name another file with --config");
   }
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   return parse_group_file(text, path, file);

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong uses, each with its message and exit status (the table of messages.h)."""
+"""GOAL: whoever uses Crane wrongly learns what is wrong and what to do, and finds nothing to tidy up.
+METHOD: at least 60 distinct wrong uses of crane-run, crane-node, crane-ctl, crane-diff and
+crane-replay: without a group, beside a group that runs, and of a group that has ended.
+CHECKS: the exit status (the table of messages.h), a message with the object, the cause and the
+remedy, and that no process, file, mount, lock or shared memory stays (_wrong.py).
+"""
 import os
 import pathlib
-import re
 import shutil
 import socket
 import struct
@@ -11,54 +15,15 @@ import subprocess
 import sys
 
 import _harness as h
-
-TIMEOUT = 60
+import _wrong_groups
+import _wrong_words
+from _wrong import TIMEOUT, Uses
 
 EMPTY = "int main(void) { return 0; }\n"
 # As Go builds without cgo: the loader runs it, and loads no library with it.
 NO_LIBC = """
 void _start(void) { __asm__ volatile("syscall" : : "a"(60), "D"(0)); }
 """
-
-
-class Uses:
-    def __init__(self, scenario):
-        self.scenario, self.rows = scenario, []
-        self.container = h.can_contain()
-        self.home = scenario.work / "groups"
-        self.home.mkdir()
-        self.tools = scenario.out
-
-    def run(self, what, status, words, command=None, before=None, options=None, user=None,
-            home=None, container=None):
-        """Runs crane-run and records (what, status wanted, status got, message)."""
-        words = [words] if isinstance(words, str) else words
-        contained = self.container if container is None else container
-        mine = [str(self.tools / "crane-run"), "--dir", str(home or self.home),
-                "--name", f"wrong-{os.getpid()}"]
-        mine += [] if contained else ["--no-container"]
-        mine += options or []
-        line = (before or []) + mine + ["--"] + (command or ["sleep", "60"])
-        more = {"user": user, "group": user, "extra_groups": []} if user else {}
-        try:
-            done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/",
-                                  stdin=subprocess.DEVNULL, timeout=TIMEOUT, text=True,
-                                  errors="replace", **more)
-            got, text = done.returncode, done.stdout
-        except subprocess.TimeoutExpired as late:
-            got, text = None, (late.stdout or b"").decode(errors="replace")
-        said = re.findall(r"^(?:\d{4}-\S+ )?crane-run: (.*)", text, re.M)
-        message = next((s for s in reversed(said) if ";" in s), said[-1] if said else text[-200:])
-        good = got == status and all(w in text for w in words) and ";" in message
-        self.rows.append((what, got, message))
-        self.scenario.check(good, f"{what}: status {status}, says {', '.join(words)}",
-                            f"status {got}: {text[-800:]}")
-
-    def table(self):
-        print("\n| wrong use | exit status | message |\n| --- | ---: | --- |")
-        for what, status, message in self.rows:
-            print(f"| {what} | {status} | {message.replace('|', '/')} |")
-        print(flush=True)
 
 
 def compiled(scenario, name, source, *options):
@@ -86,7 +51,7 @@ def taken_port(uses):
         uses.run("published port taken", 105, str(port), options=["--publish", f"{port}:80"])
         if shutil.which("redis-server"):
             uses.run("the server's port taken", 105, str(port),
-                     ["redis-server", "--port", str(port), "--save", ""])
+                     ["redis-server", "--port", str(port), "--save", ""], logs=True)
 
 
 def http_and_server(uses):
@@ -125,21 +90,13 @@ def without_root(uses):
     os.chown(home, 65534, 65534)
     uses.tools, saved = there, uses.tools
     uses.run("containers without root", 106, "root", user=65534, home=home, container=True)
+    _wrong_words.unprivileged(uses)
     uses.tools = saved
-
-
-def second_group(uses):
-    port = h.free_port()
-    if not shutil.which("redis-server"):
-        return
-    name = f"wrong-{os.getpid()}"
-    with h.Group(uses.scenario, h.redis_program(port), port=port, name=name) as group:
-        uses.run("a second group of the same name", 111, name, home=group.home)
 
 
 def other_version(uses):
     """A segment that another version of Crane left behind."""
-    name = f"wrong-{os.getpid()}"
+    name = uses.name
     for place in (pathlib.Path("/dev/shm") / f"crane.{name}", uses.home / name):
         segment = place / "r0" / "segment"
         segment.parent.mkdir(parents=True, exist_ok=True)
@@ -227,17 +184,17 @@ def body(scenario):
     if program:
         uses.run("a static program", 104, "static", [str(program)])
         uses.run("a script that executes a static program", 126, "statically linked",
-                 ["/bin/sh", "-c", f"{program}; exit 126"])
+                 ["/bin/sh", "-c", f"{program}; exit 126"], logs=True)
     sanitized = compiled(scenario, "sanitized", EMPTY, "-fsanitize=address")
     if sanitized:
         uses.run("a program that AddressSanitizer instruments", 114,
-                 ["ASAN_OPTIONS=verify_asan_link_order=0"], [str(sanitized)])
+                 ["ASAN_OPTIONS=verify_asan_link_order=0"], [str(sanitized)], logs=True)
     bare = compiled(scenario, "bare", NO_LIBC, "-nostdlib", "-pie", "-fPIE",
                     "-Wl,--dynamic-linker=/lib64/ld-linux-x86-64.so.2")
     if bare:
         uses.run("a program without libc", 104, "without libc", [str(bare)])
     uses.run("a server that goes to the background", 125, "run it in the foreground",
-             [sys.executable, "-c", h.BACKGROUND])
+             [sys.executable, "-c", h.BACKGROUND], logs=True)
     for count in ("2", "0", "-1"):
         uses.run(f"{count} replicas", 101, "odd", options=["-n", count])
     uses.run("an invalid port", 100, "8080:80", options=["--publish", "nonsense"])
@@ -245,6 +202,10 @@ def body(scenario):
              options=["--bind", "/srv"])
     uses.run("an unknown option", 100, "--help", options=["--no-such-option"])
     uses.run("a dead directory", 108, "/proc/nothing", home="/proc/nothing")
+    _wrong_words.options(uses)
+    _wrong_words.group_file(uses)
+    _wrong_words.without_group(uses)
+    _wrong_words.recordings(uses)
     branch_counter(uses)
     http_and_server(uses)
     taken_port(uses)
@@ -263,7 +224,7 @@ def body(scenario):
                 uses.run("no LXC", 107, "install", container=True, before=in_new_mounts(
                     f"mount --bind /dev/null {library.resolve()}"))
     other_version(uses)
-    second_group(uses)
+    _wrong_groups.beside_a_group(uses)
     uses.table()
 
 

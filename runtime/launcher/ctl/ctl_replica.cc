@@ -371,7 +371,15 @@ int change_member(const Request& request, const char* change) {
   if (std::string(change) == "add") {
     std::string group;
     if (const int bad = choose_one(request, group); bad != 0) return bad;
-    if (role_of(summary_of(request, group), request.replica).empty()) keep_one(request, group);
+    const Json summary = summary_of(request, group);
+    // Before the checkpoint.  A group of which no node answers has no places here.
+    const std::size_t places = list_in(summary, "replicas").size();
+    if (places > 0 && static_cast<std::size_t>(request.replica) >= places) {
+      return refuse(group, "the group has places for replicas 0 to " + std::to_string(places - 1) +
+                               "; crane-run --spares N, or more [[replica]] tables in the group's "
+                               "file, make more");
+    }
+    if (role_of(summary, request.replica).empty()) keep_one(request, group);
   }
   return ask_leader(request, {{"do", "member"}, {"change", change}, {"replica", request.replica}});
 }

@@ -48,7 +48,12 @@ Result<Descriptor> NewFile::open() {
                  std::to_string(getpid());
     fd_ = Descriptor(::open(temporary_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
   }
-  if (!fd_) return file_error("create", path_);
+  if (!fd_) {
+    Error error = file_error("create", path_);
+    if (error.text.find(';') == std::string::npos)
+      error.text += "; name a file in a directory that exists and that you may write";
+    return error;
+  }
   return Descriptor(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 3));
 }
 
@@ -67,8 +72,10 @@ Outcome NewFile::name_it() {
 Result<Descriptor> open_to_read(const std::string& path) {
   Descriptor fd(path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
                             : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return file_error("open", path);
-  return fd;
+  if (fd) return fd;
+  Error error = file_error("open", path);
+  if (error.text.find(';') == std::string::npos) error.text += "; name a file that you may read";
+  return error;
 }
 
 std::string shown_input(const std::string& path) { return path == "-" ? "standard input" : path; }

@@ -151,6 +151,11 @@ int conduct(Group& group, const RunFiles& files, Background* background,
 // Makes the directories and the lasting data of a group without living nodes.
 Outcome make_group(const Options& options, GroupDirectories& directories, RunFiles& files,
                    Lasting& lasting) {
+  // create() removes what the last run left, for example its logs and the marks of drained
+  // replicas.
+  if (!is_held(directory_of(options.place()))) {
+    if (auto p = lasting.check(); !p) return p;
+  }
   if (auto p = directories.create(options.place()); !p) return p;
   files.open(directories.dir());
   if (auto p = hold_machine_files(options, directories.dir()); !p) return p;
@@ -182,7 +187,7 @@ int run_new(const Options& options, const Found& found, Background* background) 
   for (;;) {
     GroupDirectories directories;
     RunFiles files;
-    Lasting lasting(options, directories);
+    Lasting lasting(options);
     const Outcome made = make_group(options, directories, files, lasting);
     if (made) return start_group(options, found, directories, files, lasting, background);
     // A service manager would give up after a few attempts, long before there is room.
@@ -203,7 +208,7 @@ int go_on(const Options& options, const Found& found, const GroupRecord& record,
   if (auto p = directories.take_over(options.place()); !p) return fail(p.error());
   files.open(directories.dir());
   lower_priority();
-  const Lasting lasting(options, directories);
+  const Lasting lasting(options);
   Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
   return conduct(group, files, background, [&group, ends] { return group.take_over(ends); });
 }

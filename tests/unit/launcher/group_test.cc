@@ -108,7 +108,7 @@ struct Running {
         fresh ? directories.create(options.place()) : directories.take_over(options.place());
     if (!made) return 99;
     const GroupRecord record = fresh ? new_record(options) : *remains.record;
-    const Lasting lasting(options, directories);
+    const Lasting lasting(options);
     Group group(options, parts, profile, options.program[0], directories, record, lasting);
     group.when_up([this] { std::ofstream(scratch + "/up", std::ios::app) << '.'; });
     return fresh ? group.run() : group.take_over(false);

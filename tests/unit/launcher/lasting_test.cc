@@ -61,7 +61,7 @@ struct Home {
     const std::string err = scratch + "/err";
     const int saved = dup(2);
     REQUIRE(freopen(err.c_str(), "w", stderr) != nullptr);
-    Lasting lasting(options, directories);
+    Lasting lasting(options);
     const Outcome p = lasting.open();
     fflush(stderr);
     dup2(saved, 2);

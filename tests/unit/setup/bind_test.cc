@@ -31,5 +31,12 @@ TEST_CASE("binds: several replicas never write to one directory without --bind-s
   }
 }
 
+TEST_CASE("binds: a missing source is refused by name", "[setup]") {
+  CHECK(check_bind_sources({"/:ro", "/dev/null:/x"}, "--bind").ok());
+  const Outcome p = check_bind_sources({"/:ro", "/no/such:/x:ro"}, "--bind");
+  REQUIRE(status_of(p) == Status::kDirectory);
+  CHECK(p.error().text.find("--bind: /no/such: No such file") == 0);
+}
+
 }  // namespace
 }  // namespace crane::setup

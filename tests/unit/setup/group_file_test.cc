@@ -169,6 +169,13 @@ TEST_CASE("group file: links of other replicas can be accepted at all addresses"
   CHECK(again.links_listen_any);
 }
 
+TEST_CASE("group file: a directory in its place is refused", "[setup]") {
+  GroupFile f;
+  const Outcome p = read_group_file("/", f);
+  CHECK(status_of(p) == Status::kGroupFile);
+  CHECK(p.error().text.find("/: Is a directory; ") != std::string::npos);
+}
+
 TEST_CASE("group file: mistakes are reported with their line", "[setup]") {
   struct Row {
     std::string from, to;  // a change of kWhole
@@ -193,6 +200,9 @@ TEST_CASE("group file: mistakes are reported with their line", "[setup]") {
       {"[\"mlx5\", \"rxe0\"]", "[]", {"g.toml:7", "no device is named", "deregister"}},
       {"\"/etc/crane/secret\"", "\"secret\"", {"g.toml:4", "secret_file", "absolute"}},
       {"port = 7101", "port = 99999", {"[[replica]] 1", "port", "65535"}},
+      {"\"10.0.0.2\"\nport = 7101",
+       "\"10.0.0.1\"\nport = 7100",
+       {"[[replica]] 1", "port is that of replica 0", "its own port"}},
       {"port = 7101", "", {"[[replica]] 1", "port", "missing"}},
       {"\"10.0.0.2\"", "\"host2\"", {"[[replica]] 1", "address", "IP"}},
       {"[[replica]]\naddress = \"fd00::3\"\nport = 7102\n", "", {"2 times", "odd"}},
