@@ -58,8 +58,8 @@ Json row_of(const std::string& group, const Span& span, const Look& before, cons
            {"lag_ms", number_of(s, "lag_ms")},
            {"node_cpu_percent", nullptr},
            {"server_cpu_percent", nullptr},
-            {"server_resident_bytes", nullptr},
-            {"operations", operations_in(s)}};
+           {"server_resident_bytes", nullptr},
+           {"operations", operations_in(s)}};
   if (here) row["node_cpu_percent"] = percent(before, now, node, span.seconds);
   if (here && server > 0 && pid_of(span.before, "server_pid") == server) {
     row["server_cpu_percent"] = percent(before, now, server, span.seconds);
