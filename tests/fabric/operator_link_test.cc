@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Both fabrics with links hand out an operator's link, and nothing that only looks like one.
+// GOAL    Both fabrics with links hand out an operator's link, and no link that only looks like it.
 // METHOD  The tcp fabric, and the bootstrap links of the verbs fabric, on the loopback interface;
 //         dialers with each combination of name and plane.
 // CHECKS  LINK-S1, LINK-S3; a replica number and an operator's plane do not go together.
@@ -91,8 +91,8 @@ TEST_CASE("an operator's link is handed out by the tcp and the verbs fabric, a s
   CHECK(node.takes({ReplicaId{2}, kNode, kVisitPlane}, kOurs));
   CHECK_FALSE(node.takes({kOperator, kNode, kOperatorPlane}, kOther));
   CHECK_FALSE(node.takes({kOperator, ReplicaId{0}, kOperatorPlane}, kOurs));  // meant for another
-  for (const std::uint8_t plane : {std::uint8_t{0}, std::uint8_t{1}, std::uint8_t{16},
-                                   std::uint8_t{17}, kVisitPlane}) {
+  for (const std::uint8_t plane :
+       {std::uint8_t{0}, std::uint8_t{1}, std::uint8_t{16}, std::uint8_t{17}, kVisitPlane}) {
     CHECK_FALSE(node.takes({kOperator, kNode, plane}, kOurs));
   }
   CHECK_FALSE(node.takes({ReplicaId{2}, kNode, kOperatorPlane}, kOurs));

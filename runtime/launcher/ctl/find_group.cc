@@ -84,8 +84,7 @@ std::string directory_of(const std::string& dir, const std::string& group, bool&
 
 bool is_only_elsewhere(const FoundGroup& group) {
   bool denied = false;
-  return has_context(group.dir, group.name) &&
-         find_replicas(group.dir, group.name, denied).empty();
+  return has_context(group.dir, group.name) && find_replicas(group.dir, group.name, denied).empty();
 }
 
 std::string places_of(const std::string& dir) {

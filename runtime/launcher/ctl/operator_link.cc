@@ -89,7 +89,8 @@ void wait_for(const std::vector<Call>& calls, std::int64_t waited_ms) {
     fds.push_back({call.link->fd(), static_cast<short>(POLLIN | (writes ? POLLOUT : 0)), 0});
   }
   const std::int64_t limit = waited_ms < kConnectMs ? kConnectMs : kAnswerMs;
-  (void)poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(limit - waited_ms, 1)));
+  (void)poll(fds.data(), fds.size(),
+             static_cast<int>(std::max<std::int64_t>(limit - waited_ms, 1)));
 }
 
 }  // namespace
@@ -105,7 +106,8 @@ std::map<int, LinkReply> ask_over_links(
   for (const auto& [replica, address] : places) {
     replies[replica] = {};
     if (!address) continue;
-    const consensus::LinkName name{consensus::kOperator, ReplicaId{static_cast<std::uint8_t>(replica)},
+    const consensus::LinkName name{consensus::kOperator,
+                                   ReplicaId{static_cast<std::uint8_t>(replica)},
                                    consensus::kOperatorPlane};
     auto link = SecureLink::dial(*context.value(), name, *address, kNetworkMs);
     if (link.ok()) {

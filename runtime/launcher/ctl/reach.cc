@@ -41,8 +41,7 @@ class SocketReach final : public Reach {
 class LinkReach final : public Reach {
  public:
   LinkReach(std::shared_ptr<const Context> context, const std::string& group)
-      : context_(std::move(context)),
-        secret_(setup::derive_keys(context_->secret, group).links) {}
+      : context_(std::move(context)), secret_(setup::derive_keys(context_->secret, group).links) {}
   std::set<int> replicas() const override {
     std::set<int> all;
     for (const auto& [replica, place] : context_->places) all.insert(replica);

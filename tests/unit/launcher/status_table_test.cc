@@ -527,9 +527,8 @@ TEST_CASE("status: the end of a group that does not run is reported", "[ctl]") {
 }
 
 TEST_CASE("status: of a node that the operator cannot reach, the leader's report counts", "[ctl]") {
-  std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 9, 9)},
-                                    {1, node("follower", 1, 0, 9, 9)},
-                                    {2, {}}};
+  std::map<int, NodeAnswer> answers{
+      {0, node("leader", 1, 0, 9, 9)}, {1, node("follower", 1, 0, 9, 9)}, {2, {}}};
   Json members = Json::array(), peers = Json::array();
   for (int i = 0; i < 3; ++i) {
     members.push_back({{"replica", i}, {"member", "voter"}});
