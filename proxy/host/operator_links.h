@@ -6,8 +6,8 @@
 // other end holds the group's secret (LINK-S1).
 //
 // Threads: the node's one thread, inside its event loop.
-// Errors: a link is closed if it fails, or has not sent its request and taken its answer within 10
-// s. INVARIANT OPLINK-1  At most kLinksMax links are open.  A new one replaces the oldest.
+// Errors: a link is closed if it fails, or has not sent its request and taken its answer in 10 s.
+// INVARIANT OPLINK-1  At most kLinksMax links are open.  A new one replaces the oldest.
 
 #include <event2/event.h>
 #include <event2/event_struct.h>

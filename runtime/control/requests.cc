@@ -72,7 +72,6 @@ constexpr Field kBringBack[] = {
          kNameMost)};
 constexpr Verb kNodeVerbs[] = {
     {"status", kNoFields, "returns the state of the node and of its group"},
-    {"events", kEvents, "returns what happened to this replica, as far as an answer has room"},
     {"transfer", kTransfer, "the leader hands the lead over"},
     {"member", kMember, "the leader changes the group's members"},
     {"signal", kSignal, "the leader sends the servers' main process a signal, through the log"},
@@ -81,6 +80,7 @@ constexpr Verb kNodeVerbs[] = {
     {"upgrade", kUpgrade, "the leader has every server ended, and started with another command"},
     {"copy_log", kCopyLog,
      "copies the log after a checkpoint to a file, for a backup; repeat it until it is done"},
+    {"events", kEvents, "returns what happened to this replica, as far as an answer has room"},
     {"hand_over", kHandOver,
      "the leader has every server ended, and another build of Crane continue with its files"},
     {"leave", kNoFields, "this replica ends on request (drain)"},

@@ -5,17 +5,20 @@
 Nodes without crane-run: status, top, events, members, versions, the transfer of the lead, a drain
 and a signal over links, by --hosts, --config and CRANE_CONTEXT; another secret, another order of
 hosts, commands that need a host's files; strangers that send garbage or nothing; a node that is
-killed, stopped, or whose network is cut. Then crane-run --hosts: crane-ctl shows all hosts on the
-machine that ran it, also after crane-run was killed; its files are private and disappear.
+stopped, cut off, or killed between a request and its answer. Then crane-run --hosts: crane-ctl shows
+all hosts on the machine that ran it, also after crane-run was killed; its files are private and
+disappear.
 """
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import socket
 import stat
 import subprocess
+import threading
 
 import _harness as h
 from _hosts import Hosts
@@ -25,6 +28,7 @@ from hosts_drain import Apart
 HOSTS = 3
 STRANGERS = 40
 LOOKS = 10
+HANDSHAKE_END = 80   # a bit more than the bytes that end a handshake; a request has more
 
 
 class Operator:
@@ -202,12 +206,21 @@ def losses(scenario, group, operator):
     finally:
         node.send_signal(signal.SIGCONT)
     h.wait_until(lambda: operator.status()[0] == 0, 60, "it continues")
+
+
+def dies_before_its_answer(scenario, group, operator):
     leader = group.leader()
-    group.nodes[leader].kill()
-    group.nodes[leader].wait()
-    code, out, err = operator.ctl("leader", "transfer", "--to", str(leader))
-    scenario.check(code in (2, 5, 7) and err.strip(),
-                   "the lead cannot go to a node that was killed: a message and a status",
+
+    def die():
+        group.nodes[leader].kill()
+        group.nodes[leader].wait()
+    with Between(group, leader, die) as between:
+        places = [*group.addresses]
+        places[leader] = between.place
+        code, out, err = operator.run("--hosts", ",".join(places), *operator.hosts[2:], "leader",
+                                      "transfer", group.name)
+    scenario.check(code == 2 and f"replica {leader} ended before it answered, and may have" in err,
+                   "the leader is killed when it has the request: a message and a status",
                    f"{code}: {out}{err}")
 
     def others_lead():
@@ -215,6 +228,45 @@ def losses(scenario, group, operator):
         return code == 1 and summary["leader"] not in (None, leader) \
             and summary["replicas"][leader]["state"] == "node is gone"
     h.wait_until(others_lead, 30, "status follows the lead, and names the lost node")
+
+
+class Between:
+    """Relays the links to a node. The first link (status) is let through. Of the second one the
+    operator's request reaches the node, and `act` runs before any byte of the answer comes back."""
+
+    def __init__(self, group, number, act):
+        self.there, self.act = (group.addresses[number], 7100), act
+        address = group.addresses[number].rsplit(".", 1)[0] + ".254"  # the bridge
+        self.listener = socket.create_server((address, 0))
+        self.place = f"{address}:{self.listener.getsockname()[1]}"
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        for acts in (False, True):
+            with contextlib.suppress(OSError):
+                near, _ = self.listener.accept()
+                with near, socket.create_connection(self.there, 10) as far:
+                    self.relay(near, far, acts)
+
+    def relay(self, near, far, acts):
+        sent, heard = 0, False   # bytes of the operator, since the node's part of the handshake
+        while ready := select.select([near, far], [], [], 10)[0]:
+            for one in ready:
+                data = one.recv(65536)
+                if not data:
+                    return
+                (far if one is near else near).sendall(data)
+                sent, heard = (sent + len(data), heard) if one is near else (0, True)
+            if acts and heard and sent > HANDSHAKE_END:
+                return self.act()
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.thread.join(30)
+        self.listener.close()
 
 
 class Group(Hosts):
@@ -241,6 +293,7 @@ def nodes(scenario, network):
         refusals(scenario, group, operator)
         strangers(scenario, group, operator)
         losses(scenario, group, operator)
+        dies_before_its_answer(scenario, group, operator)
 
 
 class Elsewhere(Apart):

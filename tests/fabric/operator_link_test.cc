@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Both fabrics with links hand out an operator's link, and nothing that only looks like
-// one. METHOD  The tcp fabric, and the bootstrap links of the verbs fabric, on the loopback
-// interface;
+// GOAL    Both fabrics with links hand out an operator's link, and no link that only looks like it.
+// METHOD  The tcp fabric, and the bootstrap links of the verbs fabric, on the loopback interface;
 //         dialers with each combination of name and plane.
 // CHECKS  LINK-S1, LINK-S3; a replica number and an operator's plane do not go together.
 #include <catch2/catch.hpp>

@@ -100,11 +100,11 @@ std::map<int, LinkReply> ask_over_links(
     const std::map<int, std::optional<consensus::SocketAddress>>& places,
     const std::string& request) {
   std::map<int, LinkReply> replies;
+  for (const auto& [replica, address] : places) replies[replica] = {};
   auto context = consensus::LinkContext::create(secret, consensus::kOperator, 0);
   if (!context) return replies;
   std::vector<Call> calls;
   for (const auto& [replica, address] : places) {
-    replies[replica] = {};
     if (!address) continue;
     const consensus::LinkName name{consensus::kOperator,
                                    ReplicaId{static_cast<std::uint8_t>(replica)},

@@ -61,9 +61,8 @@ class FakeNode {
       pollfd ready{fd, POLLIN, 0};
       ::poll(&ready, 1, -1);
       if (what_ == Does::kNothing) {
-        char byte;
-        if (::recv(fd, &byte, 1, MSG_PEEK) <= 0) return;  // the operator has given up
-        ::poll(nullptr, 0, 5);
+        char bytes[4096];
+        if (::recv(fd, bytes, sizeof bytes, 0) == 0) return;  // the operator has given up
         continue;
       }
       if (link->progress() != State::kOpen) continue;

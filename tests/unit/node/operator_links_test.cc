@@ -3,9 +3,8 @@
 //         bounded.
 // METHOD  OperatorLinks in an event loop; operators and a listener with real TLS on the loopback
 //         interface, in this process.
-// CHECKS  OPLINK-1; answers larger than the socket's buffers; requests that are too long, in
-// pieces,
-//         or missing.
+// CHECKS  OPLINK-1; answers larger than the socket's buffers; requests in pieces, too long, or
+//         missing.
 #include "proxy/host/operator_links.h"
 
 #include <arpa/inet.h>
