@@ -35,8 +35,7 @@ std::optional<HttpProblem> files_problem(const NodeOptions& o, HttpForm form) {
   }
   if (o.http_certificate.empty() == o.http_key.empty()) return std::nullopt;
   const bool lacks_key = o.http_key.empty();
-  return HttpProblem{lacks_key ? "certificate" : "key",
-                     lacks_key ? o.http_certificate : o.http_key,
+  return HttpProblem{lacks_key ? "certificate" : "key", lacks_key ? o.http_certificate : o.http_key,
                      "needs " + name_of(lacks_key ? "key" : "certificate", form),
                      "name both files, or none"};
 }
@@ -98,14 +97,15 @@ std::optional<HttpProblem> http_problem(const std::vector<std::string>& listen,
     if (!address || place::is_loopback(host_of(address_text(*address)))) continue;
     if (o.http_users.empty()) {
       return HttpProblem{"listen", text, "other machines reach it, and no users are named",
-                         "add " + name_of("users", form) + " with " + secure + ", or let everyone "
-                         "read with " + open_of(form)};
+                         "add " + name_of("users", form) + " with " + secure +
+                             ", or let everyone "
+                             "read with " +
+                             open_of(form)};
     }
     if (o.http_certificate.empty()) {
-      return HttpProblem{"listen", text,
-                         "other machines reach it, and passwords would be sent unencrypted",
-                         "add " + secure + ", or let everyone read without a password with " +
-                             open_of(form)};
+      return HttpProblem{
+          "listen", text, "other machines reach it, and passwords would be sent unencrypted",
+          "add " + secure + ", or let everyone read without a password with " + open_of(form)};
     }
   }
   return std::nullopt;

@@ -42,7 +42,7 @@ struct FreeTls {
 };
 using TlsContext = std::unique_ptr<ssl_ctx_st, FreeTls>;
 struct HttpTls {
-  TlsContext context;             // for servers, TLS 1.2 or newer
+  TlsContext context;               // for servers, TLS 1.2 or newer
   std::int64_t expires_unix_s = 0;  // when the certificate does
 };
 // Others may not read the key, and it must belong to the certificate.  Errors: kHttpFiles.

@@ -58,8 +58,8 @@ const char* mistake_of(std::string_view hash) {
     if (rounds > kHashRoundsMost) return "its hash has more than 10000 rounds";
   }
   const std::string_view salt = cut(hash, '$');
-  const bool whole = salt.size() <= kSaltMax && hash.size() == kHashLength && only(salt, "./") &&
-                     only(hash, "./");
+  const bool whole =
+      salt.size() <= kSaltMax && hash.size() == kHashLength && only(salt, "./") && only(hash, "./");
   return whole ? nullptr : "its hash is not whole";
 }
 
@@ -134,10 +134,10 @@ Outcome read_private_file(const std::string& what, const std::string& path, std:
   if ((info.st_mode & 027) != 0) {
     char mode[8];
     std::snprintf(mode, sizeof mode, "%04o", info.st_mode & 07777U);
-    return unusable(what, path,
-                    std::string("others may read it, or its group may write to it (mode ") + mode +
-                        ")",
-                    "chmod 600 it; if it was open to others for long, make a new one");
+    return unusable(
+        what, path,
+        std::string("others may read it, or its group may write to it (mode ") + mode + ")",
+        "chmod 600 it; if it was open to others for long, make a new one");
   }
   if (info.st_uid != geteuid() && info.st_uid != 0) {
     return unusable(what, path, "it belongs to another user",

@@ -34,14 +34,16 @@ class FileWatch {
  private:
   struct Stamp {
     ino_t file = 0;
-    off_t bytes = -1;  // -1: there is no file
+    off_t bytes = -1;                             // -1: there is no file
     std::pair<time_t, long> content, attributes;  // when they changed
     bool operator==(const Stamp&) const = default;
   };
   static Stamp stamp_of(const std::string& path) {
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0) return {};
-    return {info.st_ino, info.st_size, {info.st_mtim.tv_sec, info.st_mtim.tv_nsec},
+    return {info.st_ino,
+            info.st_size,
+            {info.st_mtim.tv_sec, info.st_mtim.tv_nsec},
             {info.st_ctim.tv_sec, info.st_ctim.tv_nsec}};
   }
 
