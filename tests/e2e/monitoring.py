@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP endpoints of nodes: health for load balancers, metrics for Prometheus, the status, a
-page. HAProxy in front follows the lead. HTTP-1: no request changes the state of the group."""
+page. HAProxy in front follows the lead. HTTP-1: without users no request changes the state of the
+group; http_access.py has the users."""
 import json
 import signal
 import socket

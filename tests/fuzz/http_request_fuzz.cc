@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a stranger sends to a node's HTTP address: any bytes are an incomplete head, a refusal, or a
-// request within the limits, whatever follows it.  The same for credentials, and for files of
-// users.
+// request within the limits, whatever follows it.  Credentials and files of users: the same.
 
 #include "dmt/base/assert.h"
 #include "proxy/host/http/logins.h"

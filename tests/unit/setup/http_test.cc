@@ -90,7 +90,7 @@ TEST_CASE("a group file sets the HTTP address") {
       "[group]\nname = \"g\"\nsecret_file = \"/s\"\n[[replica]]\naddress = \"10.0.0.1\"\nport = "
       "1\nhttp = \"9200\"\n[server]\ncommand = [\"x\"]\n[http]\n";
   GroupFile file;
-  REQUIRE(parse_group_file(head + "listen = \"10.0.0.1:9100\"\n", "f", file));
+  REQUIRE(parse_group_file(head + "listen = \"10.0.0.1:9100\"\nopen = true\n", "f", file));
   CHECK(file.http == "10.0.0.1:9100");
   CHECK(file.replicas[0].http == "9200");
   GroupFile again;
