@@ -15,6 +15,7 @@
 #include "dmt/sequence/entry.h"
 #include "proxy/clients/encode.h"
 #include "runtime/control/schema.h"
+#include "runtime/control/start_file.h"
 #include "runtime/setup/version.h"
 
 namespace crane::node {
@@ -202,12 +203,7 @@ nlohmann::json recovery_json(const NodeStatus& s) {
   const RecoveryStatus& r = s.recovery;
   nlohmann::json operations = nlohmann::json::array();
   for (const control::Operation& one : r.operations) {
-    nlohmann::json json = control::to_json(one.progress);
-    json["operation"] = one.name;
-    json["replica"] = s.replica;
-    json["step"] = one.step;
-    json["unit"] = control::name(one.unit);
-    operations.push_back(std::move(json));
+    operations.push_back(control::to_json(one, s.replica));
   }
   return {{"recovery",
            {{"tier", r.tier},

@@ -10,6 +10,7 @@
 #include "checkpoint/machine_files.h"
 #include "dmt/base/join.h"
 #include "dmt/base/process_stat.h"
+#include "runtime/control/start_file.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/ctl/starter.h"
@@ -105,9 +106,10 @@ std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& gro
         access((home + "/" + setup::kDrainedMark).c_str(), F_OK) == 0) {
       answer.reply = Reply::kDrained;
     }
-    if ((answer.reply == Reply::kAbsent || answer.reply == Reply::kSilent) &&
-        starts(home, node_pid(request.home_of(group), replica))) {
-      answer.reply = Reply::kStarts;
+    if (answer.reply == Reply::kAbsent || answer.reply == Reply::kSilent) {
+      pid_t node = node_pid(request.home_of(group), replica);
+      answer.operations = control::operations_of_start(home, node);
+      if (starts(home, node)) answer.reply = Reply::kStarts;
     }
     if (answer.reply == Reply::kAbsent) answer.returns = read_notice(home);
     if (answer.reply != Reply::kAnswer) continue;

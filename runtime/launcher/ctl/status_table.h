@@ -19,6 +19,7 @@ struct NodeAnswer {
   Reply reply = Reply::kAbsent;
   nlohmann::json status;             // if reply is kAnswer
   nlohmann::json returns = nullptr;  // how an absent replica recovers; null: unknown
+  nlohmann::json operations{};       // of a replica that starts (runtime/control/start_file.h)
 };
 
 // The object that `crane-ctl schema status` describes (runtime/control/answers.h).  For replicas of
