@@ -39,6 +39,7 @@ nlohmann::json peer_json(const NodeStatus& s, const consensus::MemberStatus& m,
   known["streaming"] = s.role == "leader" ? m.streaming : seen.receives_log;
   known["silent"] = seen.silent;
   known["was_there"] = seen.was_there;
+  if (seen.drained && !m.connected) known["drained"] = *seen.drained;
   if (seen.reported) {
     known["readiness"] = control::to_json(*seen.reported);
     known["applied"] = seen.applied;

@@ -54,6 +54,8 @@ constexpr F kMemberFields[] = {
     {"streaming", Holds::kFlag, kSometimes, "the leader writes to its log"},
     {"silent", Holds::kFlag, kSometimes, "it was asked how it is, and does not answer"},
     {"was_there", Holds::kFlag, kSometimes, "since the node that tells this began"},
+    {"drained", Holds::kFlag, kSometimes,
+     "of one that is not connected: an operator drained it, or it is lost; absent: not known"},
     {"readiness", Holds::kObject, kSometimes, "as it has told", kReadiness},
     {"last", Holds::kNumber, kSometimes, "log index up to which it holds the log"},
     {"applied", Holds::kNumber, kSometimes, "log index up to which its server took the log"},
