@@ -33,6 +33,7 @@
 #include "proxy/host/config.h"
 #include "proxy/host/http/history.h"
 #include "proxy/host/http/metrics.h"
+#include "proxy/host/http/recent_events.h"
 #include "proxy/host/status.h"
 
 namespace crane::node {
@@ -82,6 +83,7 @@ class HttpService final : private proxy::AcceptPause::Owner {
   bool complained_ = false;
   std::int64_t due_ns_ = 0;
   History history_;
+  RecentEvents events_;
   checkpoint::Newest newest_;
 };
 

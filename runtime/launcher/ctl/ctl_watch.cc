@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "runtime/control/journal.h"
 #include "runtime/launcher/ctl/ctl.h"
 #include "runtime/launcher/ctl/events.h"
 #include "runtime/launcher/ctl/top.h"
@@ -40,7 +41,8 @@ int show_events(const Request& request) {
   for (const auto& group : groups) {
     const std::string home = request.home_of(group);
     bool denied = false;
-    const Json events = last_of(read_events(home, denied), static_cast<std::size_t>(request.last));
+    const Json events =
+        control::last_of(read_events(home, denied), static_cast<std::size_t>(request.last));
     if (denied) {
       setup::print_message("cannot read all events: " + home +
                            ": not permitted; run it as the user who started the group");

@@ -5,7 +5,6 @@
 //
 // Threads: plain functions.
 
-#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -15,8 +14,6 @@ namespace crane::launcher {
 // lines that are no events (a node was killed while it wrote one).  `denied`: this user may not
 // read some of the events.
 nlohmann::json read_events(const std::string& home, bool& denied);
-// The last `count` events; 0: all.
-nlohmann::json last_of(const nlohmann::json& events, std::size_t count);
 // A table with times in this machine's time zone.
 std::string events_table(const nlohmann::json& events);
 
