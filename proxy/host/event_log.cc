@@ -107,8 +107,11 @@ void compare_members(const NodeStatus& before, const NodeStatus& now, std::vecto
       all.push_back({"member", fmt::format("replica {} is now a {}", id, name(m.role))});
     }
     if (id == now.replica || was->connected == m.connected) continue;
+    const auto peer = now.peers.find(value(m.id));
+    const bool drained = peer != now.peers.end() && peer->second.drained.value_or(false);
     all.push_back(m.connected ? Event{"replica is there", fmt::format("replica {}", id)}
-                              : Event{"replica is gone", fmt::format("replica {}", id)});
+                              : Event{"replica is gone",
+                                      fmt::format("replica {}{}", id, drained ? ", drained" : "")});
   }
   for (const consensus::MemberStatus& m : before.log.members) {
     const auto& members = now.log.members;

@@ -17,7 +17,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 #include "checkpoint/background.h"
 #include "checkpoint/criu.h"
@@ -25,6 +25,7 @@
 #include "dmt/processes.h"
 #include "dmt/restart.h"
 #include "dmt/segment.h"
+#include "proxy/host/log_bounds.h"
 #include "proxy/host/placement.h"
 #include "proxy/host/server_pids.h"
 
@@ -468,7 +469,7 @@ std::string ServerMonitor::why_no_checkin(int status) const {
 }
 
 std::string ServerMonitor::last_refusal() const {
-  std::ifstream in(segment_.directory() + "/runtime.log");
+  std::istringstream in(end_of_log(segment_.directory() + "/runtime.log", LogBounds::kKeep));
   std::string found;
   for (std::string line; std::getline(in, line);) {
     const auto exec = line.find("exec of ");
@@ -487,8 +488,7 @@ std::string ServerMonitor::log_tail() const {
   std::string text;
   for (const std::string& path :
        {config_.replica_dir() + "/server.log", segment_.directory() + "/runtime.log"}) {
-    std::ifstream in(path, std::ios::binary);
-    text.append(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    text += end_of_log(path, kLogTailBytes);
   }
   if (text.size() > kLogTailBytes) text.erase(0, text.size() - kLogTailBytes);
   while (!text.empty() && text.back() == '\n') text.pop_back();

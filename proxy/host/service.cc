@@ -37,8 +37,9 @@ void Service::step(const decided::Event& event) {
 std::string Service::why_not_served() const {
   using Supervisor = decided::Service::Supervisor;
   return machine_.why_not_served(host_ != nullptr ? Supervisor::kHosts
-                                 : supervised()   ? Supervisor::kHere
-                                                  : Supervisor::kNone);
+                                 : !supervised()  ? Supervisor::kNone
+                                 : attended()     ? Supervisor::kHere
+                                                  : Supervisor::kStopped);
 }
 
 // --- actions ------------------------------------------------------------------------------------

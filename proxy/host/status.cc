@@ -15,6 +15,7 @@
 #include "dmt/sequence/entry.h"
 #include "proxy/clients/encode.h"
 #include "runtime/control/schema.h"
+#include "runtime/control/start_file.h"
 #include "runtime/setup/version.h"
 
 namespace crane::node {
@@ -38,6 +39,7 @@ nlohmann::json peer_json(const NodeStatus& s, const consensus::MemberStatus& m,
   known["streaming"] = s.role == "leader" ? m.streaming : seen.receives_log;
   known["silent"] = seen.silent;
   known["was_there"] = seen.was_there;
+  if (seen.drained && !m.connected) known["drained"] = *seen.drained;
   if (seen.reported) {
     known["readiness"] = control::to_json(*seen.reported);
     known["applied"] = seen.applied;
@@ -202,12 +204,7 @@ nlohmann::json recovery_json(const NodeStatus& s) {
   const RecoveryStatus& r = s.recovery;
   nlohmann::json operations = nlohmann::json::array();
   for (const control::Operation& one : r.operations) {
-    nlohmann::json json = control::to_json(one.progress);
-    json["operation"] = one.name;
-    json["replica"] = s.replica;
-    json["step"] = one.step;
-    json["unit"] = control::name(one.unit);
-    operations.push_back(std::move(json));
+    operations.push_back(control::to_json(one, s.replica));
   }
   return {{"recovery",
            {{"tier", r.tier},

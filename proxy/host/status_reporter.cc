@@ -238,8 +238,19 @@ void StatusReporter::step(std::int64_t now_ns) {
 void StatusReporter::send_notes(const replica::Glance& seen, std::int64_t now_ns) {
   const auto report = own_.note_to_send(readiness(seen, false, now_ns), seen,
                                         from_.server.applied(), from_.group.status(), now_ns);
+  const replica::DrainedNote drained = own_.notes().drained();
   for (const ReplicaId to : report.to) {
+    // If this note is lost, the peer does not know why the others are away.
+    if (!drained.empty() && own_.notes().is_new(to)) (void)send(from_.group, to, drained);
     own_.sent(to, send(from_.group, to, report.note), now_ns);
+  }
+}
+
+void StatusReporter::is_drained() {
+  replica::DrainedNote note;
+  note.add(ReplicaId{from_.config.replica});
+  for (const consensus::MemberStatus& m : from_.group.members()) {
+    if (m.connected && value(m.id) != from_.config.replica) (void)send(from_.group, m.id, note);
   }
 }
 

@@ -65,6 +65,8 @@ class StatusReporter {
   void report();
   // The node ends with this status.
   void leaves(ExitStatus status);
+  // An operator drains this replica: tells the peers, which would regard it as lost otherwise.
+  void is_drained();
   // The status has changed: it is written soon, after the work that clients wait for.
   void changed(std::int64_t now_ns) noexcept { own_.changed(now_ns); }
   // Reports changes, also to the peers.  At intervals checks whether the server accepts its clients
@@ -78,6 +80,9 @@ class StatusReporter {
   }
   void on_report(ReplicaId from, const replica::PeerNote& note, std::int64_t now_ns) {
     own_.notes().on_report(from, note, now_ns);
+  }
+  void on_report(ReplicaId from, const replica::DrainedNote& note) {
+    own_.notes().on_drained(from, note);
   }
 
  private:

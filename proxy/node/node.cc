@@ -128,6 +128,7 @@ bool Node::round() {
   proxy_->hold_output(life().holds_output());
   const bool output = server_->drain() > 0;
   look_for_memory();
+  logs_.step(now_ns_);
   end_.observe(output, server_->applied(), now_ns_);
   service_->follow_role(server_->applied(), life().is_active(), end_.stopping(), now_ns_);
   if (proxy_->waits_for_room()) proxy_->look_for_room();

@@ -32,6 +32,7 @@
 #include "proxy/host/http/http_service.h"
 #include "proxy/host/listeners.h"
 #include "proxy/host/live_check.h"
+#include "proxy/host/log_bounds.h"
 #include "proxy/host/log_intake.h"
 #include "proxy/host/mode.h"
 #include "proxy/host/operator_links.h"
@@ -225,6 +226,7 @@ class Node final : public EventLoop::Owner,
   std::unique_ptr<HttpService> http_;  // nullptr: no HTTP
   std::int64_t now_ns_ = 0;            // CLOCK_MONOTONIC at the start of the round
   Due due_;
+  LogBounds logs_{logs_of(config_)};
 };
 
 }  // namespace crane::node

@@ -56,6 +56,7 @@ std::string Node::status_text() { return status_->answer().dump(2); }
 void Node::drain() {
   const Outcome marked = write_file(config_.replica_dir() + "/" + setup::kDrainedMark, "");
   if (!marked.ok()) spdlog::warn("{}: {}", setup::kDrainedMark, marked.error().message());
+  if (status_ != nullptr) status_->is_drained();
   end_.leave_now();
 }
 

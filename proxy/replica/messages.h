@@ -106,6 +106,20 @@ struct PeerNote {
 };
 static_assert(kReplicasMax <= 128);
 
+// From a replica to its connected peers: replicas that an operator drained and that have not been
+// back since, a bit for each.  The sender's own bit: it is being drained.
+struct DrainedNote {
+  std::array<std::uint64_t, 2> replicas{};
+
+  bool has(ReplicaId replica) const noexcept {
+    return (replicas[value(replica) / 64] >> (value(replica) % 64) & 1) != 0;
+  }
+  void add(ReplicaId replica) noexcept {
+    replicas[value(replica) / 64] |= std::uint64_t{1} << (value(replica) % 64);
+  }
+  bool empty() const noexcept { return replicas == std::array<std::uint64_t, 2>{}; }
+};
+
 // --- the table: a number is never reused for another message
 
 template <typename M>
@@ -130,9 +144,11 @@ template <>
 struct MessageRow<proxy::Digest> : Row<7, 1> {};  // of a replica's outputs and schedule at a cut
 template <>
 struct MessageRow<CheckpointWish> : Row<8, 1> {};
+template <>
+struct MessageRow<DrainedNote> : Row<9, 1> {};
 
 using Message = std::variant<ProgressMessage, CommittedMessage, ServerPlaceMessage, CheckpointNote,
-                             RefusalMessage, PeerNote, proxy::Digest, CheckpointWish>;
+                             RefusalMessage, PeerNote, proxy::Digest, CheckpointWish, DrainedNote>;
 
 // --- the codec
 

@@ -54,6 +54,8 @@ constexpr F kMemberFields[] = {
     {"streaming", Holds::kFlag, kSometimes, "the leader writes to its log"},
     {"silent", Holds::kFlag, kSometimes, "it was asked how it is, and does not answer"},
     {"was_there", Holds::kFlag, kSometimes, "since the node that tells this began"},
+    {"drained", Holds::kFlag, kSometimes,
+     "of one that is not connected: an operator drained it, or it is lost; absent: not known"},
     {"readiness", Holds::kObject, kSometimes, "as it has told", kReadiness},
     {"last", Holds::kNumber, kSometimes, "log index up to which it holds the log"},
     {"applied", Holds::kNumber, kSometimes, "log index up to which its server took the log"},
@@ -159,7 +161,8 @@ constexpr F kRecovery[] = {
 };
 constexpr F kOperation[] = {
     {"operation", Holds::kText, kAlways,
-     "checkpoint (packs or verifies its own), fetch (from another replica), give (to one)"},
+     "checkpoint (packs or verifies its own), fetch (from another replica), give (to one), unpack "
+     "(a checkpoint to begin at)"},
     {"replica", Holds::kNumber, kAlways, "the replica that carries it out"},
     {"step", Holds::kText, kAlways, "the present step, for people"},
     {"unit", Holds::kText, kAlways, "of the numbers: bytes or entries"},
@@ -353,8 +356,9 @@ constexpr F kGroup[] = {
     {"view", Holds::kNumber, kOrNull, "that leader's; null: no leader is known"},
     {"commit", Holds::kNumber, kOrNull, "log index of the last committed entry; null: none tells"},
     {"replicas", Holds::kObjects, kAlways,
-     "one that answers (ok) has the fields of `node` as well; one of another host those of its "
-     "member, as a node here knows them",
+     "one that answers (ok) has the fields of `node` as well, one that starts perhaps "
+     "`operations`; "
+     "one of another host those of its member, as a node here knows them",
      kRows},
     {"may_lose", Holds::kNumber, kOrNull,
      "replicas that may be lost, whichever they are, and one of the others leads and serves at "

@@ -269,6 +269,7 @@ void Lasting::remove_left() const {
 // base, else with the machine's content.
 Outcome Lasting::begin_with(const std::optional<Left>& best) {
   std::vector<checkpoint::LastingDirectory> directories;
+  std::vector<std::string> copied;  // from the machine
   bool as_before = !best;
   for (std::size_t i = 0; i < options_.data.size(); ++i) {
     const std::string& one = options_.data[i];
@@ -285,20 +286,26 @@ Outcome Lasting::begin_with(const std::optional<Left>& best) {
     as_before = false;
     directories.push_back({one, one});
     machines_.push_back(checkpoint::digest_of_tree(one, checkpoint::Times::kCounted));
-    print_message("data: " + one +
-                  " begins with its content on this machine; from now on the group has its "
-                  "own copy, in " +
-                  home());
+    copied.push_back(one);
   }
   if (as_before && known_ && known_->data == options_.data) return Done{};
-  const setup::ProgressLine line("copies the data", 0);
-  if (auto made = checkpoint::make_base(directories, base(), checkpoint::Before::kReplaced);
-      !made) {
+  const auto made = [&] {
+    const setup::ProgressLine line("copies the data", 0);
+    return checkpoint::make_base(directories, base(), checkpoint::Before::kReplaced);
+  }();
+  if (!made) {
     const bool full = made.error().code == Code::kFull;
     return failure(full ? Status::kDiskFull : Status::kDirectory,
                    "cannot copy the content of --data", joined(options_.data),
                    made.error().message(),
                    full ? "free space there, or use another place (--dir)" : "check the directory");
+  }
+  // Not before the copy exists: crane-run may wait for room and try again.
+  for (const std::string& one : copied) {
+    print_message("data: " + one +
+                  " begins with its content on this machine; from now on the group has its "
+                  "own copy, in " +
+                  home());
   }
   return Done{};
 }

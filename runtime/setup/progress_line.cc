@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
+#include <utility>
 
 #include "runtime/setup/messages.h"
 
@@ -31,8 +32,8 @@ void write_error(const std::string& text) {
 
 void show_progress(bool on) { shown = on; }
 
-ProgressWriter::~ProgressWriter() {
-  if (written_ && on_terminal_) write_error("\r\x1b[K");
+void ProgressWriter::hide() {
+  if (std::exchange(on_line_, false)) write_error("\r\x1b[K");
 }
 
 std::int64_t ProgressWriter::pause_ms() const noexcept {
@@ -55,6 +56,7 @@ void ProgressWriter::show(std::uint64_t done, std::uint64_t of) {
   const std::string text =
       step_ + ": " +
       (how_far.empty() ? std::to_string((now - began_ns_) / kSecond) + " s" : how_far);
+  on_line_ = on_terminal_;
   on_terminal_ ? write_error("\r" + text + "\x1b[K") : print_message(text);
 }
 

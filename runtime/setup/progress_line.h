@@ -22,13 +22,15 @@ void show_progress(bool on);
 class ProgressWriter {
  public:
   ProgressWriter(std::string step, control::Unit unit) : step_(std::move(step)), unit_(unit) {}
-  ~ProgressWriter();  // removes the line from a terminal
+  ~ProgressWriter() { hide(); }
   ProgressWriter(const ProgressWriter&) = delete;
   ProgressWriter& operator=(const ProgressWriter&) = delete;
 
   // Writes "packs shop.bak: 35 %, 1.2 GB of 3.4 GB, 3 s left", if a line is due.  `of` 0: the whole
   // is not known, and the line has the time that has passed.
   void show(std::uint64_t done, std::uint64_t of);
+  // Removes the line from a terminal, so that others can print; show() writes it again.
+  void hide();
   // How long a caller may wait before the next show().
   std::int64_t pause_ms() const noexcept;
 
@@ -38,6 +40,7 @@ class ProgressWriter {
   control::ProgressMeter meter_;
   std::int64_t began_ns_ = -1, next_ns_ = 0;
   bool on_terminal_ = false, written_ = false;
+  bool on_line_ = false;  // the terminal's line has the text
 };
 
 // For a step that waits for disks or other processes: a thread of its own writes the line.

@@ -12,8 +12,6 @@ import _harness as h
 
 FOLDER = h.ROOT / "proxy/host/http"
 NOW_MS = 1_790_000_000_000
-# Fields that the page understands and no node sends yet.
-COMING = {"drained"}
 LONG = ("CRIU cannot dump this server: it has a device open that no checkpoint can contain "
         "(/dev/infiniband/uverbs0), and it shares memory with a process outside its container")
 
@@ -125,9 +123,9 @@ STEPS = [
      "unit": "entries", "per_s": 0, "left_ms": None}]
 
 
-def lost():
+def lost(**more):
     note = "replica 2 is gone"
-    return status(peers=[peer(1), away(2)], may_lose=0,
+    return status(peers=[peer(1), away(2, **more)], may_lose=0,
                   said=verdict("degraded", ONE_MORE + note, [note]))
 
 
@@ -148,10 +146,11 @@ def drained():
 def no_quorum():
     why = ("no quorum: 1 of 3 replicas answer; clients wait until crane-run has brought the "
            "others back")
-    return status(peers=[away(1), away(2)], may_lose=0, no_quorum=why, role="candidate",
-                  leader=None, takes_clients=False, readiness=readiness(why_not=None),
+    return status(peers=[away(1, drained=False), away(2, drained=True)], may_lose=0,
+                  no_quorum=why, role="candidate", leader=None, takes_clients=False,
+                  readiness=readiness(why_not=None),
                   said=verdict("no leader", "NOT SERVING: no quorum",
-                               ["replica 1 is gone", "replica 2 is gone"]))
+                               ["replica 1 is gone", "replica 2 is drained"]))
 
 
 def replays_alone():
@@ -218,9 +217,11 @@ def large():
 
 # name: (status, the verdict's class, words that the table or the page has to show)
 STATES = {
-    "healthy": (status, "good", ["ready to lead", "serves the clients"]),
+    "healthy": (status, "good", ["ready to lead", "serves the clients", "What happened",
+                                 "no checkpoint: at log index 43,000"]),
     "follower": (lambda: status(own=1), "good", ["led by replica 0", "this page"]),
-    "one-lost": (lost, "warn", ["gone: lost or drained", "ONE MORE LOSS STOPS IT"]),
+    "one-lost": (lambda: lost(drained=False), "warn", ["lost", "ONE MORE LOSS STOPS IT"]),
+    "one-gone": (lost, "warn", ["gone: lost or drained", "ONE MORE LOSS STOPS IT"]),
     "replaying": (replaying, "warn", ["51 %, 3 s left", "12,400 of 24,272 entries"]),
     "drained": (drained, "warn", ["drained: waits for crane-ctl replica resume"]),
     "unsupervised": (lambda: status(said=verdict("degraded", "serving, 3 of 3, fault tolerant"),
@@ -257,7 +258,7 @@ def differs(value, schema, where="status"):
     for name, inner in value.items():
         if name in fields:
             found += differs(inner, fields[name], f"{where}.{name}")
-        elif name not in COMING:
+        else:
             found.append(f"{where}: no such field: {name}")
     return found
 
@@ -268,6 +269,18 @@ def problems_of(state, out):
     return differs(state, schema["$defs"]["node"])
 
 
+EVENTS = [("begins", "pid 24832"), ("server runs", "pid 25025"),
+          ("leads", "in view 3: suspicion, took 41.8 ms; 2 connections were kept, 0 were reset"),
+          ("replica is gone", "replica 2, drained"), ("replica is there", "replica 2"),
+          ("no checkpoint", "at log index 43,000: " + LONG),
+          ("checkpoint", "at log index 44100; the server was held for 255.3 ms")]
+
+
+def events(state):
+    return [{"unix_ms": NOW_MS - 3_600_000 * (len(EVENTS) - i), "replica": state["replica"],
+             "event": name, "text": text} for i, (name, text) in enumerate(EVENTS)]
+
+
 def history(pages, state, samples=300):
     def wave(scale, period, phase=0.0):
         return [round(scale * (1.2 + math.sin(i / period + phase)), 1) for i in range(samples)]
@@ -276,6 +289,7 @@ def history(pages, state, samples=300):
     checkpoint = {"index": state["checkpoint"]["last"], "age_s": 1_260, "bytes": 41_300_112}
     return {"replica": state["replica"], "period_ms": 2_000, "pages": pages,
             "checkpoint": checkpoint if state["checkpoint"]["taken"] else None,
+            "events": [] if state["last_election"] is None else events(state),
             "samples": {
                 "unix_ms": [NOW_MS - 2_000 * (samples - i) for i in range(samples)],
                 "inputs_per_s": wave(2_100, 17), "received_bytes_per_s": wave(91_000, 23),

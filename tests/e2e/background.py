@@ -3,7 +3,8 @@
 """A group whose crane-run has no terminal. --detach returns when the server listens, and a failed
 start ends as in the foreground. crane-ctl logs prints each line once, also while the leader
 changes; attach leaves the group running; stop reports the exit status. nohup keeps a group,
-SIGHUP ends one. A stopped crane-run is reported as unsupervised everywhere."""
+SIGHUP ends one. A stopped crane-run is reported as unsupervised everywhere. A replica keeps the
+last 64 MiB of its server's output."""
 import json
 import os
 import pathlib
@@ -27,6 +28,8 @@ while True:
         word = c.recv(100).decode().strip()
         if word:
             print("heard", word + ".", flush=True)
+        for _ in range(100 if word == "fill" else 0):
+            print((99 * "x" + "\\n") * 10000, end="", flush=True)
         c.sendall(b"ok\\n")
     except OSError:
         pass
@@ -382,6 +385,33 @@ def stopped_crane_run(scenario):
                        "stop ends a group whose crane-run is stopped", text)
 
 
+# --- bounded logs
+
+def keeps_the_end(scenario):
+    """The server writes 100 MB: a replica keeps the last 64 MiB at their places, and readers
+    continue and hear what is gone."""
+    port = h.free_port()
+    with Detached(scenario, talks(port), port=port) as group, \
+            Follower(group, "logs", "-f") as reads:
+        reads.shows("the server listens")
+        tell_server(port, "fill")
+        logs = [(group.dir / f"r{n}/server.log") for n in range(3)]
+
+        def bounded():
+            tell_server(port, "more")   # so that the nodes look
+            found = [log.stat() for log in logs]
+            return all(s.st_size > 100_000_000 and s.st_blocks * 512 <= 80 << 20 for s in found)
+        h.wait_until(bounded, 60, "each server.log is bounded")
+        tell_server(port, "after")
+        reads.shows("heard after.")
+        scenario.check(reads.text().count("heard fill.") == 1, "crane-ctl logs -f continues")
+        text = ctl(group, "logs", group.name, "--replica", "1")[1]
+        scenario.check(text.count("heard after.") == 1 and "before this are no longer kept]" in text
+                       and "the server listens" not in text and text.count("x") > 64_000_000,
+                       "the last 64 MiB stay, and crane-ctl logs says what is gone",
+                       f"{text[:300]} .. {text[-300:]}")
+
+
 def body(scenario):
     # nohup, and a shell's `&`, start this with signals ignored, which children would inherit.
     for signo in (signal.SIGHUP, signal.SIGINT):
@@ -392,6 +422,7 @@ def body(scenario):
     interrupted_starts(scenario)
     terminal_ends(scenario)
     stopped_crane_run(scenario)
+    keeps_the_end(scenario)
 
 
 if __name__ == "__main__":

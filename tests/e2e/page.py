@@ -220,7 +220,22 @@ def is_drained(scenario, browser, group, first):
     victim = str((leader + 1) % 3)
     said, text = control(group, "replica", "drain", victim, group.name)
     scenario.check(said == 0, "a follower is drained", text)
-    pictures(scenario, browser, "drained", first + leader, "warn", "drained", "#replicas")
+    pictures(scenario, browser, "drained", first + leader, "warn",
+             "drained: waits for crane-ctl replica resume", "#replicas")
+    other = next(n for n in range(3) if n not in (leader, int(victim)))
+    shown(browser, f"http://127.0.0.1:{first + other}/")
+    waits(browser, "warn", "drained: waits for crane-ctl replica resume", "#replicas")
+    scenario.check("is drained" in text_of(browser, "#verdict"),
+                   "a follower's page says that it is drained, too", text_of(browser, "#verdict"))
+    # A node that begins now learns it from the others.
+    before = group.status(other)["pid"]
+    group.signal_node(other, signal.SIGKILL)
+    h.wait_until(lambda: (group.status(other) or {"pid": before})["pid"] != before, 60,
+                 "the follower's node begins again")
+    shown(browser, f"http://127.0.0.1:{first + other}/")
+    waits(browser, "warn", "drained: waits for crane-ctl replica resume", "#replicas")
+    scenario.check(f"replica {victim}, drained" in text_of(browser, "#events"),
+                   "the events say so, with their times", text_of(browser, "#events"))
     said, text = control(group, "replica", "resume", victim, group.name)
     scenario.check(said == 0, "and resumed", text)
     all_back(group)
@@ -234,7 +249,7 @@ def without_crane_run(scenario, browser, group, first):
     pictures(scenario, browser, "unsupervised", port, "warn", "no crane-run restarts it",
              "#replicas")
     group.signal_node((leader + 1) % 3, signal.SIGKILL)
-    pictures(scenario, browser, "one-lost", port, "warn", "gone", "#replicas")
+    pictures(scenario, browser, "one-lost", port, "warn", "lost", "#replicas")
     group.signal_node((leader + 2) % 3, signal.SIGKILL)
     pictures(scenario, browser, "not-serving", port, "bad", "NOT SERVING", "#verdict")
     start_again(group)

@@ -205,8 +205,12 @@ def service(scenario):
                          "crane-run waits for room")
             scenario.check(group.process.poll() is None, "as a service, crane-run waits for room",
                            group.log.read_text())
+            scenario.check("begins with its content" not in group.log.read_text(),
+                           "it does not say that the group has a copy", group.log.read_text())
             full.unlink()
             h.wait_until(group.is_ready, 60, "the group starts when there is room")
+            scenario.check(group.log.read_text().count("begins with its content") == 1,
+                           "it says once that the group has a copy", group.log.read_text())
             scenario.check(group.stop() == 0, "it starts when there is room",
                            group.log.read_text())
         finally:

@@ -140,11 +140,10 @@ std::string HttpService::history_text() {
                   {"age_s", unix_ms() / 1000 - newest.unix_seconds},
                   {"bytes", newest.bytes}};
   }
-  return nlohmann::json{{"replica", config_.replica},
-                        {"period_ms", History::kPeriodNs / 1'000'000},
-                        {"pages", config_.http_pages},
-                        {"checkpoint", checkpoint},
-                        {"samples", history_.columns()}}
+  return nlohmann::json{
+             {"replica", config_.replica},          {"period_ms", History::kPeriodNs / 1'000'000},
+             {"pages", config_.http_pages},         {"checkpoint", checkpoint},
+             {"events", events_.look(config_.dir)}, {"samples", history_.columns()}}
              .dump() +
          "\n";
 }

@@ -36,6 +36,7 @@
 #include "proxy/host/http/history.h"
 #include "proxy/host/http/logins.h"
 #include "proxy/host/http/metrics.h"
+#include "proxy/host/http/recent_events.h"
 #include "proxy/host/status.h"
 
 namespace crane::node {
@@ -88,6 +89,7 @@ class HttpService final : private HttpConnections::Owner {
   std::int64_t log_failures_at_ns_ = 0;
   std::int64_t due_ns_ = 0;
   History history_;
+  RecentEvents events_;
   checkpoint::Newest newest_;
 };
 

@@ -15,6 +15,7 @@
 #include "consensus/member_mark.h"
 #include "dmt/base/clock.h"
 #include "proxy/host/recovery/shipping.h"
+#include "proxy/host/recovery/start_progress.h"
 
 namespace crane::node {
 namespace {
@@ -31,7 +32,8 @@ constexpr std::int64_t kReachNs = 15'000'000'000;
 Result<checkpoint::Fetched> fetch_once(const Config& c, Index behind, bool begins,
                                        std::string& why) {
   if (c.test_only_faults) checkpoint::die_at_marked_points(c.replica_dir() + "/faults");
-  checkpoint::Checkpoints here({c.checkpoints_dir(), 1, {}});
+  StartProgress progress(c, "fetch", "a checkpoint of another replica");
+  checkpoint::Checkpoints here(progress.reported(c.checkpoints_dir()));
   auto got = checkpoint::fetch_newest(others_of(party_of(c)), expected_of(c), behind, here,
                                       [](const std::string& line) { spdlog::info("{}", line); });
   if (got.ok()) {

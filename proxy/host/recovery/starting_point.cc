@@ -19,6 +19,7 @@
 #include "proxy/host/recovery/early_points.h"
 #include "proxy/host/recovery/file_names.h"
 #include "proxy/host/recovery/shipping.h"
+#include "proxy/host/recovery/start_progress.h"
 #include "proxy/host/server_pids.h"
 #include "runtime/setup/preflight.h"
 
@@ -162,7 +163,8 @@ std::optional<Index> StartingPoint::take_lost_start() const {
 StartingPoint::Attempt StartingPoint::try_one(const checkpoint::Listed& one,
                                               const std::string& target) {
   const std::string directory = std::filesystem::path(one.path).parent_path();
-  checkpoint::Checkpoints place({directory, 1, {}});
+  StartProgress progress(config_, "unpack", "the checkpoint " + one.name);
+  checkpoint::Checkpoints place(progress.reported(directory));
   auto manifest = place.unpack(one.name, target, expected_of(config_));
   if (!manifest.ok()) {
     spdlog::warn("a checkpoint cannot be used: {}", manifest.error().message());

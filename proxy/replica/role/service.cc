@@ -54,9 +54,16 @@ void Service::on(const Quorum& quorum) {
 std::string Service::why_not_served(Supervisor supervisor) const {
   if (supervisor == Supervisor::kHosts) return quorum_.text("clients are refused");
   if (quorum_.majority()) return quorum_.text("clients wait");
-  return quorum_.text(supervisor == Supervisor::kHere
-                          ? "clients wait until crane-run has brought the others back"
-                          : "clients wait until crane-run is started again with the same command");
+  switch (supervisor) {
+    case Supervisor::kStopped:
+      return quorum_.text(
+          "clients wait until crane-run, which is stopped, continues (kill -CONT) and has brought "
+          "the others back");
+    case Supervisor::kNone:
+      return quorum_.text("clients wait until crane-run is started again with the same command");
+    default:
+      return quorum_.text("clients wait until crane-run has brought the others back");
+  }
 }
 
 }  // namespace crane::replica::service

@@ -85,6 +85,7 @@ class Service {
   enum class Supervisor : std::uint8_t {
     kHosts,  // each host has its own supervisor, and clients go to another host
     kHere,
+    kStopped,  // there is one, which does nothing until it continues
     kNone,
   };
   // Why clients are not served and what happens to them; empty: there are a quorum and a leader.

@@ -75,6 +75,29 @@ void PeerNotes::on_report(ReplicaId from, const PeerNote& note, std::int64_t now
   due_ns_ = now_ns;
 }
 
+void PeerNotes::on_drained(ReplicaId from, const DrainedNote& note) {
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    const ReplicaId replica{static_cast<std::uint8_t>(i)};
+    if (replica == self_ || !note.has(replica)) continue;
+    Peer& p = peers_[i];
+    const bool first_hand = replica == from;
+    p.leaves = p.leaves || first_hand;
+    if (!p.there && (first_hand || p.absence == Absence::kUnknown)) {  // NOTES-2
+      p.absence = Absence::kDrained;
+    }
+  }
+}
+
+DrainedNote PeerNotes::drained() const noexcept {
+  DrainedNote note;
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    const Peer& p = peers_[i];
+    if (!p.there && p.absence == Absence::kDrained)
+      note.add(ReplicaId{static_cast<std::uint8_t>(i)});
+  }
+  return note;
+}
+
 bool PeerNotes::is_note_due(const Peer& p, bool unsettled, std::int64_t now_ns) const noexcept {
   if (!p.there) return false;
   if (p.answer_requested || p.sent != version_) return true;
@@ -102,6 +125,7 @@ std::vector<ReplicaId> PeerNotes::due(const PeerNote& own,
       p = {};
       p.there = connected[i];
       p.was_there = before.was_there || p.there;
+      if (!p.there) p.absence = before.leaves ? Absence::kDrained : Absence::kLost;
       if (early) p.note = before.note, p.last_received_ns = before.last_received_ns;
     }
     if (is_note_due(p, unsettled, now_ns)) {
@@ -142,6 +166,7 @@ PeerView PeerNotes::seen(ReplicaId peer, ReplicaId leader, std::int64_t now_ns) 
   PeerView seen;
   seen.was_there = p.was_there;
   seen.receives_log = receives_log(leader, peer);
+  if (!p.there && p.absence != Absence::kUnknown) seen.drained = p.absence == Absence::kDrained;
   if (!p.there) return seen;
   seen.silent = p.request_ns != 0 && now_ns - p.request_ns > kAnswerNs;
   if (!p.note) return seen;

@@ -9,9 +9,14 @@
 // times only, so that an idle group becomes silent.  When a status is wanted, a peer whose last
 // note is old is asked for a new one; if it does not answer, it counts as silent.
 //
+// A replica that an operator drains says so before it ends, and the others pass that on to a
+// replica that connects.
+//
 // Threads: the node's one thread.  Pure: no clock, no I/O.
 // INVARIANT NOTES-1  A note counts only while its peer is connected, and only if the process that
 //                    is connected now has sent it.
+// INVARIANT NOTES-2  A peer counts as drained only while it is not connected, and only if it said
+//                    so itself before it went, or if this process has never seen it.
 
 #include <array>
 #include <cstdint>
@@ -29,7 +34,10 @@ namespace crane::replica {
 
 // The knowledge about a peer from its notes.
 struct PeerView {
-  bool was_there = false;    // it connected at some time since this node began
+  bool was_there = false;  // it connected at some time since this node began
+  // NOTES-2: true: an operator drained it; false: it went without a word; nullopt: it is connected,
+  // or not known.
+  std::optional<bool> drained;
   bool silent = false;       // it was asked, and does not answer
   bool receives_log = true;  // according to the leader; true if the leader has sent no note
   std::optional<control::Readiness> reported;  // nullopt: no note since it connected (NOTES-1)
@@ -44,6 +52,11 @@ class PeerNotes {
   explicit PeerNotes(ReplicaId self) : self_(self) {}
 
   void on_report(ReplicaId from, const PeerNote& note, std::int64_t now_ns);
+  void on_drained(ReplicaId from, const DrainedNote& note);
+  // The replicas that count as drained, for a peer that has just connected.
+  DrainedNote drained() const noexcept;
+  // Whether the peer has got no note since it connected.
+  bool is_new(ReplicaId peer) const noexcept { return peers_[value(peer)].sent == 0; }
   // The peers to send `own` to, given the connected `members`; sent() reports whether it was sent.
   std::vector<ReplicaId> due(const PeerNote& own, std::span<const consensus::MemberStatus> members,
                              std::int64_t now_ns);
@@ -66,8 +79,11 @@ class PeerNotes {
   static constexpr std::int64_t kAnswerNs = 1'000'000'000;  // time for the answer
 
  private:
+  enum class Absence : std::uint8_t { kUnknown, kLost, kDrained };
   struct Peer {
     bool there = false, was_there = false;
+    bool leaves = false;                  // it said that it is being drained
+    Absence absence = Absence::kUnknown;  // why it is not there
     std::optional<PeerNote> note;
     std::int64_t last_received_ns = 0;
     std::int64_t request_ns = 0;  // when it was asked; 0: it has answered since

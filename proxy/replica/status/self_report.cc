@@ -91,7 +91,10 @@ control::ReplicaView seen_as(const consensus::MemberStatus& member, const PeerVi
   one.member = member.role == consensus::MemberRole::kVoter       ? Member::kVoter
                : member.role == consensus::MemberRole::kReturning ? Member::kReturning
                                                                   : Member::kOther;
-  one.seen = !member.connected ? (peer.was_there ? Contact::kGone : Contact::kNotYet)
+  const Contact absent = peer.drained.value_or(false) ? Contact::kDrained
+                         : peer.was_there             ? Contact::kGone
+                                                      : Contact::kNotYet;
+  one.seen = !member.connected ? absent
              : peer.silent     ? Contact::kSilent
              : peer.reported   ? Contact::kReported
                                : Contact::kNotReported;

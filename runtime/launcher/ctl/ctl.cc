@@ -10,6 +10,7 @@
 #include "checkpoint/machine_files.h"
 #include "dmt/base/join.h"
 #include "dmt/base/process_stat.h"
+#include "runtime/control/start_file.h"
 #include "runtime/launcher/context_file.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/ctl/reach.h"
@@ -142,9 +143,10 @@ void explain_absence(const std::string& home, int replica, NodeAnswer& answer) {
       access((own + "/" + setup::kDrainedMark).c_str(), F_OK) == 0) {
     answer.reply = Reply::kDrained;
   }
-  if ((answer.reply == Reply::kAbsent || answer.reply == Reply::kSilent) &&
-      starts(own, node_pid(home, replica))) {
-    answer.reply = Reply::kStarts;
+  if (answer.reply == Reply::kAbsent || answer.reply == Reply::kSilent) {
+    pid_t node = node_pid(home, replica);
+    answer.operations = control::operations_of_start(own, node);
+    if (starts(own, node)) answer.reply = Reply::kStarts;
   }
   if (answer.reply == Reply::kAbsent) answer.returns = read_notice(own);
 }

@@ -14,6 +14,7 @@
 
 #include "checkpoint/descriptor.h"
 #include "dmt/base/process_stat.h"
+#include "runtime/control/progress.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/ctl/ctl.h"
 #include "runtime/launcher/ctl/group_view.h"
@@ -110,6 +111,9 @@ class GroupOutput {
       if (shown_ != title)
         print(std::string(shown_ == nullptr ? "" : "\n") + "==> " + title + " <==\n");
       shown_ = title;
+      if (const std::uint64_t missing = log.take_missing(); missing > 0) {
+        print("[" + control::size_text(missing) + " before this are no longer kept]\n");
+      }
       print(text);
     }
   }

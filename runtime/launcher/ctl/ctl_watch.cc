@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/control/journal.h"
 #include "runtime/launcher/ctl/ctl.h"
 #include "runtime/launcher/ctl/events.h"
 #include "runtime/launcher/ctl/reach.h"
@@ -84,7 +85,7 @@ int show_events(const Request& request) {
       return kNotPermitted;
     }
     status = std::max(status, add_far_events(request, group, events));
-    events = last_of(events, static_cast<std::size_t>(request.last));
+    events = control::last_of(events, static_cast<std::size_t>(request.last));
     if (request.output == "json") {
       text +=
           Json{{"version", control::kVersion}, {"group", group}, {"events", events}}.dump(2) + "\n";

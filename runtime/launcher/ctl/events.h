@@ -5,7 +5,6 @@
 //
 // Threads: plain functions.
 
-#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -17,8 +16,6 @@ namespace crane::launcher {
 nlohmann::json read_events(const std::string& home, bool& denied);
 // Adds those of the list `more` that are events, in their order.
 void add_events(nlohmann::json& events, const nlohmann::json& more);
-// The last `count` events; 0: all.
-nlohmann::json last_of(const nlohmann::json& events, std::size_t count);
 // A table with times in this machine's time zone.
 std::string events_table(const nlohmann::json& events);
 

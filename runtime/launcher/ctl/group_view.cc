@@ -93,10 +93,11 @@ ReplicaView one_seen(int replica, const std::map<int, NodeAnswer>& answers, cons
     one.seen = seen_by_reply(own->second.reply);
     one.connected = connected;
   } else {
-    one.seen = peer.empty()                       ? ReplicaView::Contact::kNotReported
-               : !connected                       ? control::flag_in(peer, "was_there", true)
-                                                        ? ReplicaView::Contact::kGone
-                                                        : ReplicaView::Contact::kNotYet
+    one.seen = peer.empty() ? ReplicaView::Contact::kNotReported
+               : !connected ? control::flag_in(peer, "drained") ? ReplicaView::Contact::kDrained
+                              : control::flag_in(peer, "was_there", true)
+                                  ? ReplicaView::Contact::kGone
+                                  : ReplicaView::Contact::kNotYet
                : control::flag_in(peer, "silent") ? ReplicaView::Contact::kSilent
                                                   : ReplicaView::Contact::kReported;
   }

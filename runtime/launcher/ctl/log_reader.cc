@@ -13,6 +13,12 @@ namespace {
 
 constexpr std::size_t kPartBytes = 64 << 10;
 
+// The length of the hole at this place, of which `known` bytes are zero.
+std::uint64_t hole_at(int fd, std::uint64_t position, std::uint64_t known) {
+  const off_t data = lseek(fd, static_cast<off_t>(position), SEEK_DATA);
+  return std::max(known, data < 0 ? 0 : static_cast<std::uint64_t>(data) - position);
+}
+
 }  // namespace
 
 LogReader::LogReader(const std::vector<std::string>& paths) {
@@ -57,25 +63,28 @@ void LogReader::reopen() {
 }
 
 std::string LogReader::next() {
-  std::string text(kPartBytes, 0);
-  std::uint64_t hole = 0;
-  for (const Log& log : logs_) {
-    const ssize_t got =
-        log.fd >= 0 ? pread(log.fd, text.data(), text.size(), static_cast<off_t>(position_)) : 0;
-    if (got <= 0) continue;
-    const auto bytes = static_cast<std::size_t>(got);
-    const std::size_t zeros = std::min(text.find_first_not_of('\0'), bytes);
-    if (zeros > 0) {  // another log may have these bytes
-      hole = std::max<std::uint64_t>(hole, zeros);
-      continue;
+  for (;;) {
+    std::string text(kPartBytes, 0);
+    std::uint64_t hole = 0;  // the smallest one at this position; 0: no log has bytes here
+    for (const Log& log : logs_) {
+      const ssize_t got =
+          log.fd >= 0 ? pread(log.fd, text.data(), text.size(), static_cast<off_t>(position_)) : 0;
+      if (got <= 0) continue;
+      const auto bytes = static_cast<std::size_t>(got);
+      const std::size_t zeros = std::min(text.find_first_not_of('\0'), bytes);
+      if (zeros > 0) {  // another log may have these bytes
+        const std::uint64_t here = zeros < bytes ? zeros : hole_at(log.fd, position_, bytes);
+        hole = hole == 0 ? here : std::min(hole, here);
+        continue;
+      }
+      position_ += bytes;
+      text.resize(bytes);
+      return text;
     }
-    position_ += bytes;
-    text.resize(bytes);
-    return text;
+    if (hole == 0) return {};
+    position_ += hole;
+    missing_ += hole;
   }
-  if (hole == 0) return {};
-  position_ += hole;
-  return next();
 }
 
 std::string LogReader::read() {

@@ -4,8 +4,8 @@
 //
 // The servers of a group write the same bytes at the same offsets, each to its own server.log.  A
 // replica that recovers truncates its log and writes again; before the checkpoint that it begins
-// at, its log is a hole.  So one offset is the position in all of them, and any log that has the
-// next bytes can supply them.
+// at, its log is a hole, and so are bytes that were discarded (proxy/host/log_bounds.h).  So one
+// offset is the position in all of them, and any log that has the next bytes can supply them.
 //
 // Threads: one.
 // INVARIANT LOGS-1  A reader gets each byte of a log once, also if the file is replaced or removed,
@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace crane::launcher {
@@ -30,6 +31,8 @@ class LogReader {
   // Reads the next bytes, at most 64 KiB; empty: there are none now.
   // If all files were replaced by shorter ones, another group writes them: begins at their start.
   std::string read();
+  // How many bytes no log had (any more) where read() continued; then 0.
+  std::uint64_t take_missing() { return std::exchange(missing_, 0); }
   // Skips everything that is there now.
   void skip();
 
@@ -45,7 +48,7 @@ class LogReader {
   void reopen();
 
   std::vector<Log> logs_;
-  std::uint64_t position_ = 0;
+  std::uint64_t position_ = 0, missing_ = 0;
 };
 
 }  // namespace crane::launcher

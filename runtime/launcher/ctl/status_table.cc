@@ -131,6 +131,7 @@ Json row_of(int replica, const std::map<int, NodeAnswer>& answers, const Json* w
   row["replica"] = replica;
   row["state"] = name(found->second.reply);
   if (found->second.returns.is_object()) row["returns"] = found->second.returns;
+  if (!found->second.operations.empty()) row["operations"] = found->second.operations;
   if (answered) {
     const std::uint64_t applied = number(row, "applied");
     row["lag_entries"] = commit > applied ? commit - applied : 0;

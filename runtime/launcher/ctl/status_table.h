@@ -20,6 +20,7 @@ struct NodeAnswer {
   nlohmann::json status;             // if reply is kAnswer
   nlohmann::json returns = nullptr;  // how an absent replica recovers; null: unknown
   bool here = true;                  // it was asked at this machine's socket, not over a link
+  nlohmann::json operations{};       // of a replica that starts (runtime/control/start_file.h)
 };
 
 // The object that `crane-ctl schema status` describes (runtime/control/answers.h).  For replicas of

@@ -18,6 +18,7 @@
 
 #include "checkpoint/orphans.h"
 #include "runtime/control/schema.h"
+#include "runtime/control/start_file.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/run/end_signals.h"
 #include "runtime/setup/service_manager.h"
@@ -143,7 +144,7 @@ void Group::remove_group() {
 // Forwards the rest of the servers' output, unless its reader is stopped.
 void Group::finish_output() {
   const auto deadline = now_ms() + kOutputTimeoutMs;
-  for (output_.show(); output_.waits() && now_ms() < deadline; output_.show()) {
+  for (show_output(); output_.waits() && now_ms() < deadline; show_output()) {
     pollfd room{STDOUT_FILENO, POLLOUT, 0};
     (void)poll(&room, 1, kLookTimeoutMs);
   }
@@ -183,7 +184,7 @@ void Group::serve() {
     const std::int64_t deadline = supervisor_.deadline_ms();
     if (deadline != supervise::Supervisor::kNever)
       at_most(std::max<std::int64_t>(0, deadline - now_ms()));
-    if (has_silent()) at_most(kLookTimeoutMs);
+    if (has_silent() || any_starts()) at_most(kLookTimeoutMs);
     at_most(agent_socket_.pause_ms());
     for (const auto& replica : replicas_) {
       if (replica.outbox.refused()) at_most(control::Outbox::kAgainMs);
@@ -191,7 +192,7 @@ void Group::serve() {
     (void)poll(fds.data(), fds.size(), timeout);
     for (auto& replica : replicas_) flush(replica);
     look_for_adoption();
-    if (fds[1].revents != 0 || fds[4].revents != 0) output_.show();
+    if (fds[1].revents != 0 || fds[4].revents != 0) show_output();
     if (fds[5].revents != 0) setup::flush_messages();
     if (fds[3].revents != 0) unsaved_.look();
     for (auto& replica : replicas_) read_messages(replica);
@@ -201,10 +202,50 @@ void Group::serve() {
     if (fds[0].revents != 0) on_signals();
     step(supervise::Tick{});
     look_whether_up();
+    show_starts();
   }
+  start_line_.reset();
   // The processes that keep sockets for other nodes are no longer needed.
   (void)setup::end_connections(options_.name);
   wait_for_left_processes();
+}
+
+void Group::show_output() {
+  if (start_line_) start_line_->hide();
+  output_.show();
+  if (const std::uint64_t missing = output_.take_missing(); missing > 0) {
+    print_message("output of the server: " + control::size_text(missing) +
+                      " were discarded before the reader of standard output took them; a replica "
+                      "keeps the last 64 MB",
+                  setup::Level::kWarning);
+  }
+}
+
+bool Group::any_starts() const {
+  const auto& all = supervisor_.replicas();
+  return std::any_of(all.begin(), all.end(), [this](const auto& r) {
+    return replicas_[static_cast<std::size_t>(r.number)].node > 0 && !r.ready;
+  });
+}
+
+// A node that fetches or unpacks a checkpoint answers no request for that time.
+void Group::show_starts() {
+  for (const auto& r : supervisor_.replicas()) {
+    pid_t node = at(r.number).node;
+    if (node <= 0 || r.ready) continue;
+    const Json operations = control::operations_of_start(home_of(r.number), node);
+    if (operations.empty()) continue;
+    const control::Operation one = control::operation_in(operations[0]);
+    const std::string name =
+        "replica " + std::to_string(r.number) + " starts: " + one.name + " " + one.step;
+    if (!start_line_ || start_ != name) {
+      start_ = name;
+      start_line_.reset();
+      start_line_.emplace(name, one.unit);
+    }
+    return start_line_->show(one.progress.done, one.progress.of);
+  }
+  start_line_.reset();
 }
 
 void Group::look_whether_up() {

@@ -24,6 +24,7 @@
 #include <deque>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,7 @@
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
+#include "runtime/setup/progress_line.h"
 #include "runtime/supervise/supervisor.h"
 
 namespace crane::launcher {
@@ -119,6 +121,9 @@ class Group {
   nlohmann::json answer(const nlohmann::json& request);
   void serve();
   void look_whether_up();
+  void show_output();
+  bool any_starts() const;
+  void show_starts();
   void on_signals();
   void open_signals();
   int conclude();
@@ -163,6 +168,9 @@ class Group {
   nlohmann::json answer_;  // `supervisor_`'s answer to crane-ctl
   int signals_ = -1;       // signalfd
   std::function<void()> when_up_;
+  // How far the node of `start_` is, which does not answer requests yet.
+  std::string start_;
+  std::optional<setup::ProgressWriter> start_line_;
   bool listens_ = false;  // the server listens; clients reach it, or a message says why not
   bool steps_ = false;
   bool took_over_ = false;  // took living nodes over: they may hold sockets that clients use

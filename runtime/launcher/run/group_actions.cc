@@ -124,7 +124,10 @@ void Group::carry_out(const supervise::LookForCheckpoint& a) {
   step(supervise::CheckpointLookup{a.replica, there});
 }
 
-void Group::carry_out(const supervise::PrintMessage& a) { print_message(a.text, a.level); }
+void Group::carry_out(const supervise::PrintMessage& a) {
+  if (start_line_) start_line_->hide();
+  print_message(a.text, a.level);
+}
 
 void Group::carry_out(const supervise::Detail& a) { detail(a.text); }
 

@@ -12,6 +12,11 @@
 #include "runtime/setup/patient_write.h"
 
 namespace crane::launcher {
+namespace {
+
+constexpr std::ptrdiff_t kPage = 4096;  // no shorter hole is made
+
+}  // namespace
 
 ServerOutput::~ServerOutput() {
   for (const auto& [replica, log] : logs_) {
@@ -48,6 +53,7 @@ void ServerOutput::show() {
            (n = pread(log, buffer, sizeof buffer, static_cast<off_t>(shown_))) > 0) {  // SHOWN-1
       // The output before the checkpoint that a server began at is a hole in its log.
       const char* const text = std::find_if(buffer, buffer + n, [](char c) { return c != 0; });
+      if (text - buffer >= kPage) missing_ += static_cast<std::uint64_t>(text - buffer);
       const ssize_t taken =
           setup::write_what_fits(to_, text, static_cast<std::size_t>(buffer + n - text));
       waits_ = taken < 0 ? errno == EAGAIN : text + taken < buffer + n;

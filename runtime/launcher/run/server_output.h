@@ -7,11 +7,13 @@
 //
 // Threads: one.
 // INVARIANT SHOWN-1  A byte of the servers' output is forwarded exactly once, when the first
-//                    replica has written it.
+//                    replica has written it, unless it was discarded before the reader took it;
+//                    then take_missing() counts it.
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace crane::launcher {
 
@@ -33,6 +35,9 @@ class ServerOutput {
   void take_over(int replica, const std::string& log);
   // Forwards new output without blocking; a reader that is stopped may leave some of it.
   void show();
+  // How many bytes were discarded from the logs (proxy/host/log_bounds.h) before the reader of the
+  // output had taken them; then 0.
+  std::uint64_t take_missing() noexcept { return std::exchange(missing_, 0); }
   // Output is left: call show() again when `to` is writable.
   bool waits() const noexcept { return waits_; }
 
@@ -41,6 +46,7 @@ class ServerOutput {
   int changes_ = -1;         // inotify on the logs
   std::map<int, int> logs_;  // replica -> descriptor of its log
   std::uint64_t shown_ = 0;  // bytes forwarded
+  std::uint64_t missing_ = 0;
   bool waits_ = false;
 };
 

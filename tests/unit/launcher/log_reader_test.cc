@@ -89,6 +89,24 @@ TEST_CASE("logs: the hole of a recovered replica is read from another one", "[la
   CHECK(all_of(alone) == "89ab");
 }
 
+TEST_CASE("logs: bytes that were discarded are counted, also many of them", "[launcher][LOGS-1]") {
+  const Logs logs;
+  constexpr std::uintmax_t kLarge = 40ULL << 30;
+  logs.print(0, "");
+  logs.print(1, "");
+  fs::resize_file(logs.path(0), kLarge + 8192);
+  fs::resize_file(logs.path(1), kLarge);
+  logs.print(0, "new\n");
+  logs.print(1, std::string(8192, 'x') + "new\n");
+  LogReader reader(logs.paths());
+  CHECK(all_of(reader) == std::string(8192, 'x') + "new\n");
+  CHECK(reader.take_missing() == kLarge);
+  CHECK(reader.take_missing() == 0);
+  LogReader alone({logs.path(0)});
+  CHECK(all_of(alone) == "new\n");
+  CHECK(alone.take_missing() == kLarge + 8192);
+}
+
 TEST_CASE("logs: the last bytes of a removed log are read", "[launcher][LOGS-1]") {
   const Logs logs;
   logs.print(0, "one\n");

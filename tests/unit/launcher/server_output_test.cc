@@ -122,6 +122,23 @@ TEST_CASE("server output: the log of a replica that begins at a checkpoint start
   CHECK(logs.shown() == "after\n");
 }
 
+TEST_CASE("server output: bytes that were discarded before they were shown are counted",
+          "[launcher][SHOWN-1]") {
+  const Logs logs;
+  ServerOutput output(logs.ends[1]);
+  output.open();
+  output.watch(0, logs.path(0));
+  logs.print(0, "before\n");
+  output.show();
+  CHECK(logs.shown() == "before\n");
+  std::filesystem::resize_file(logs.path(0), 100'007);
+  logs.print(0, "after\n");
+  output.show();
+  CHECK(logs.shown() == "after\n");
+  CHECK(output.take_missing() >= 90'000);
+  CHECK(output.take_missing() == 0);
+}
+
 TEST_CASE("server output: a stopped reader does not block crane-run, and gets every byte later",
           "[launcher][SHOWN-1]") {
   const Logs logs;

@@ -562,3 +562,22 @@ TEST_CASE("status: of a node that the operator cannot reach, the leader's report
   CHECK(health_of(none) == Health::kNoLeader);
   CHECK(none["replicas"][0]["state"] == "unreachable");
 }
+
+TEST_CASE("status: a replica that starts has the operations of its node", "[ctl][progress]") {
+  std::map<int, NodeAnswer> answers;
+  answers[0].reply = Reply::kStarts;
+  answers[0].operations = {{{"operation", "unpack"},
+                            {"replica", 0U},
+                            {"step", "the checkpoint 7.9"},
+                            {"unit", "bytes"},
+                            {"done", 1'000'000U},
+                            {"of", 4'000'000U},
+                            {"per_s", 0U},
+                            {"left_ms", nullptr}}};
+  const Json summary = summarise("shop", answers);
+  CHECK(summary["replicas"][0]["state"] == "starts");
+  const std::string text = table_of(summary);
+  INFO(text);
+  CHECK(text.find("replica 0: unpack  [=====>              ]  25 %, 1.0 MB of 4.0 MB  "
+                  "(the checkpoint 7.9)\n") != std::string::npos);
+}

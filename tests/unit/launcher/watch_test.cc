@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "runtime/control/journal.h"
 #include "runtime/launcher/ctl/events.h"
 #include "runtime/launcher/ctl/process_tree.h"
 #include "runtime/launcher/ctl/top.h"
@@ -146,10 +147,10 @@ TEST_CASE("events of all replicas form one list, ordered by time") {
   std::string texts;
   for (const Json& e : events) texts += e["text"].get<std::string>();
   CHECK(texts == "abcd");
-  CHECK(last_of(events, 2).size() == 2);
-  CHECK(last_of(events, 2)[0]["text"] == "c");
-  CHECK(last_of(events, 0) == events);
-  CHECK(last_of(events, 9) == events);
+  CHECK(control::last_of(events, 2).size() == 2);
+  CHECK(control::last_of(events, 2)[0]["text"] == "c");
+  CHECK(control::last_of(events, 0) == events);
+  CHECK(control::last_of(events, 9) == events);
 }
 
 TEST_CASE("lines that are no events are left out") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node's HTTP answers without a socket: health, metrics, the last minutes.
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +11,7 @@
 #include "proxy/host/http/history.h"
 #include "proxy/host/http/metrics.h"
 #include "proxy/host/http/page.h"
+#include "proxy/host/http/recent_events.h"
 #include "proxy/replica/role/commit_times.h"
 #include "tests/unit/node/three_voters.h"
 
@@ -232,6 +235,39 @@ TEST_CASE("quantiles are upper bounds of buckets") {
 TEST_CASE("the page is complete") {
   CHECK(page_html().starts_with("<!doctype html>"));
   CHECK(page_html().find("</html>") != std::string_view::npos);
+}
+
+TEST_CASE("the page has the newest events of all replicas of this machine") {
+  const std::string home =
+      std::filesystem::temp_directory_path() / ("crane-events-" + std::to_string(::getpid()));
+  const auto write = [&home](int replica, const char* name, int from, int to) {
+    const std::string directory = home + "/r" + std::to_string(replica);
+    std::filesystem::create_directories(directory);
+    std::ofstream out(directory + "/" + name, std::ios::app);
+    for (int i = from; i < to; ++i) {
+      out << nlohmann::json{{"unix_ms", i}, {"replica", replica}, {"event", "e"}, {"text", "t"}}
+          << "\n";
+    }
+  };
+  RecentEvents events;
+  const auto times = [&] {
+    std::vector<int> all;
+    for (const nlohmann::json& event : events.look(home)) all.push_back(event["unix_ms"]);
+    return all;
+  };
+  CHECK(times().empty());
+  write(0, "events.jsonl.1", 10, 12);
+  write(1, "events.jsonl", 20, 21);
+  CHECK(times() == std::vector<int>{10, 11, 20});
+  write(0, "events.jsonl", 30, 31);
+  CHECK(times() == std::vector<int>{10, 11, 20, 30});
+  // More than the tail that is read, and than the page shows: the newest ones.
+  write(1, "events.jsonl", 100, 2'000);
+  const std::vector<int> last = times();
+  CHECK(last.size() == RecentEvents::kCount);
+  CHECK(last.back() == 1'999);
+  CHECK(last.front() == 2'000 - static_cast<int>(RecentEvents::kCount));
+  std::filesystem::remove_all(home);
 }
 
 }  // namespace crane::node

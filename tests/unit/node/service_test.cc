@@ -214,7 +214,11 @@ TEST_CASE_METHOD(World, "a lost quorum and its return are reported", "[service]"
   CHECK(service.why_not_served() ==
         "no quorum: 1 of 3 replicas answer; clients wait until crane-run has brought the others "
         "back");
-  supervised = false;
+  stopped = true;
+  CHECK(service.why_not_served() ==
+        "no quorum: 1 of 3 replicas answer; clients wait until crane-run, which is stopped, "
+        "continues (kill -CONT) and has brought the others back");
+  stopped = supervised = false;
   CHECK(service.why_not_served() ==
         "no quorum: 1 of 3 replicas answer; clients wait until crane-run is started again with "
         "the same command");

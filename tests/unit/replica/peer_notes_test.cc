@@ -96,6 +96,69 @@ TEST_CASE("peer notes: the notes of a process are forgotten with it", "[node]") 
   CHECK(p.seen().reported);
 }
 
+// NOTES-2
+TEST_CASE("peer notes: a peer that said that it is drained is not regarded as lost", "[node]") {
+  DrainedNote own;
+  own.add(ReplicaId{1});
+  Pair p;
+  p.step();
+  CHECK_FALSE(p.seen().drained);
+  CHECK(p.notes.drained().empty());
+  p.members[1].connected = false;
+  p.step();
+  CHECK(p.seen().drained == false);
+  p.members[1].connected = true;
+  p.step();
+  p.notes.on_drained(ReplicaId{1}, own);
+  CHECK_FALSE(p.seen().drained);  // it is still there
+  CHECK(p.notes.drained().empty());
+  p.members[1].connected = false;
+  p.step();
+  CHECK(p.seen().drained == true);
+  CHECK(p.notes.drained().has(ReplicaId{1}));
+  // It was resumed, and is lost now.
+  p.members[1].connected = true;
+  p.step();
+  CHECK_FALSE(p.seen().drained);
+  p.members[1].connected = false;
+  p.step();
+  CHECK(p.seen().drained == false);
+  // The note may arrive after the end of the connection was seen.
+  p.notes.on_drained(ReplicaId{1}, own);
+  CHECK(p.seen().drained == true);
+}
+
+// NOTES-2
+TEST_CASE("peer notes: what others say counts only of a peer that was never seen", "[node]") {
+  PeerNotes notes{ReplicaId{0}};
+  std::vector<consensus::MemberStatus> members(4);
+  for (std::uint8_t i = 0; i < 4; ++i) members[i].id = ReplicaId{i};
+  members[1].connected = members[2].connected = true;
+  const auto step = [&] { (void)notes.due({}, members, 1); };
+  const auto drained = [&](std::uint8_t peer) {
+    return notes.seen(ReplicaId{peer}, ReplicaId{1}, 1).drained;
+  };
+  step();
+  CHECK(notes.is_new(ReplicaId{1}));
+  notes.sent(ReplicaId{1}, true, 1);
+  CHECK_FALSE(notes.is_new(ReplicaId{1}));
+  members[2].connected = false;
+  step();
+  DrainedNote others;
+  for (const auto who : {ReplicaId{0}, ReplicaId{2}, ReplicaId{3}}) others.add(who);
+  CHECK_FALSE(drained(3));
+  notes.on_drained(ReplicaId{1}, others);
+  CHECK(drained(3) == true);
+  CHECK(drained(2) == false);  // this process saw it go
+  CHECK_FALSE(drained(1));
+  CHECK(notes.drained().has(ReplicaId{3}));
+  CHECK_FALSE(notes.drained().has(ReplicaId{0}));
+  members[3].connected = true;
+  step();
+  CHECK_FALSE(drained(3));
+  CHECK(notes.drained().empty());
+}
+
 TEST_CASE("peer notes: a peer whose note is old is asked, and is silent if it does not answer",
           "[node]") {
   Pair p;
