@@ -87,7 +87,7 @@ DecompressedFile::~DecompressedFile() = default;
 Outcome DecompressedFile::get(void* to, std::size_t size) {
   ZSTD_outBuffer out{to, size, 0};
   while (out.pos < out.size) {
-    if (ended_) return damaged_(path_, "it ends early");
+    if (ended_) return damaged_(path_, "it ends early at " + place());
     if (auto moved = step(out); !moved) return moved;
   }
   return Done{};
@@ -106,12 +106,15 @@ Outcome DecompressedFile::finish(const char* surplus) {
   return Done{};
 }
 
+std::string DecompressedFile::place() const { return "byte " + std::to_string(read_); }
+
 Outcome DecompressedFile::step(ZSTD_outBuffer& out) {
   if (in_used_ == in_size_) {
     const ssize_t n = read_all(fd_.get(), in_.data(), in_.size());
     if (n < 0) return file_error("read", path_);
     in_size_ = static_cast<std::size_t>(n);
     in_used_ = 0;
+    read_ += in_size_;
     if (std::exchange(is_first_, false)) begins_as_frame_ = begins_as_frame(in_.data(), in_size_);
     crc_ = crc32c(in_.data(), in_size_, crc_);
   }
@@ -119,10 +122,10 @@ Outcome DecompressedFile::step(ZSTD_outBuffer& out) {
   const std::size_t had = out.pos;
   const std::size_t left = ZSTD_decompressStream(context_.get(), &out, &in);
   failed_ = ZSTD_isError(left) != 0;
-  if (failed_) return damaged_(path_, ZSTD_getErrorName(left));
+  if (failed_) return damaged_(path_, ZSTD_getErrorName(left) + (" before " + place()));
   ended_ = left == 0;
   failed_ = !ended_ && out.pos == had && in.pos == in_used_;
-  if (failed_) return damaged_(path_, "it ends early");
+  if (failed_) return damaged_(path_, "it ends early at " + place());
   in_used_ = in.pos;
   return Done{};
 }

@@ -73,6 +73,7 @@ class DecompressedFile {
 
  private:
   Outcome step(ZSTD_outBuffer_s& out);
+  std::string place() const;  // the end of the bytes that were read, for messages
   struct Free {
     void operator()(ZSTD_DCtx_s* context) const noexcept;
   };
@@ -84,7 +85,8 @@ class DecompressedFile {
   std::size_t in_size_ = 0, in_used_ = 0;  // bytes in `in_`, and how many of them are used
   const Descriptor fd_;
   std::uint32_t crc_ = 0;
-  bool ended_ = false;  // the frame
+  std::uint64_t read_ = 0;  // bytes of the file
+  bool ended_ = false;      // the frame
   bool is_first_ = true, begins_as_frame_ = false, failed_ = false;
 };
 

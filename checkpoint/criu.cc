@@ -46,7 +46,10 @@ constexpr Complaint kComplaints[] = {
     {"[userfaultfd]", "a process has a userfaultfd", true},
     {"[perf_event]", "a process has a performance counter", true},
     {"External socket is used", "a unix socket is connected to a process outside", true},
-    {"Can't lookup mount", "a file is on no mount of the server, like a POSIX message queue", true},
+    {"Can't lookup mount",
+     "a file is on no mount of the server, like a POSIX message queue, or a program that is on an "
+     "overlay of an overlay (in a container image: CRANE_ROOT of crane-entry)",
+     true},
     {"Can't dump ghost file", "a file without a name is too big", true},
     {"fsnotify: Can't dump that handle", "a process watches files with inotify or fanotify", true},
     {"send_fds failed", "a process has a descriptor that cannot be passed on, like an io_uring",

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -15,9 +16,11 @@ namespace crane::setup {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kFirstNs = kSecond, kOnTerminalNs = kSecond / 5, kElsewhereNs = kSecond;
+constexpr std::int64_t kOnTerminalNs = kSecond / 5;
+constexpr std::int64_t kPauseLeastMs = 10;
 
 std::atomic<bool> shown = true;
+std::atomic<std::int64_t> last_line_ns = 0;  // of all steps
 
 std::int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -37,7 +40,7 @@ void ProgressWriter::hide() {
 }
 
 std::int64_t ProgressWriter::pause_ms() const noexcept {
-  return (written_ && on_terminal_ ? kOnTerminalNs : kElsewhereNs) / 1'000'000;
+  return std::max((next_ns_ - now_ns()) / 1'000'000, kPauseLeastMs);
 }
 
 void ProgressWriter::show(std::uint64_t done, std::uint64_t of) {
@@ -45,12 +48,13 @@ void ProgressWriter::show(std::uint64_t done, std::uint64_t of) {
   const std::int64_t now = now_ns();
   if (began_ns_ < 0) {
     began_ns_ = now;
-    next_ns_ = now + kFirstNs;
+    next_ns_ = first_line_ns(now, last_line_ns);
     on_terminal_ = ::isatty(STDERR_FILENO) != 0;
   }
   meter_.step(done, of, now);
   if (now < next_ns_) return;
-  next_ns_ = now + (on_terminal_ ? kOnTerminalNs : kElsewhereNs);
+  next_ns_ = now + (on_terminal_ ? kOnTerminalNs : kLineEveryNs);
+  last_line_ns = now;
   written_ = true;
   const std::string how_far = control::text_of(meter_.progress(), unit_);
   const std::string text =

@@ -3,8 +3,8 @@
 // Shows on standard error how far a step of a command is, until the step ends.
 //
 // On a terminal: one line that changes, and is removed at the end.  Elsewhere: a line every second.
-// A step that ends within a second shows nothing.  After show_progress(false) no step shows
-// anything.
+// A step that ends within a second shows nothing, unless a step before it wrote a line: then lines
+// come every second across the steps.  After show_progress(false) no step shows anything.
 
 #include <atomic>
 #include <cstdint>
@@ -14,6 +14,14 @@
 #include "runtime/control/progress.h"
 
 namespace crane::setup {
+
+inline constexpr std::int64_t kLineEveryNs = 1'000'000'000;
+// When a step that begins at `now_ns` writes its first line.  `last_ns`: when the last line of any
+// step was written; 0: none was.
+constexpr std::int64_t first_line_ns(std::int64_t now_ns, std::int64_t last_ns) noexcept {
+  const std::int64_t next_ns = (last_ns == 0 ? now_ns : last_ns) + kLineEveryNs;
+  return next_ns < now_ns ? now_ns : next_ns;
+}
 
 // The program-wide switch of --quiet.
 void show_progress(bool on);

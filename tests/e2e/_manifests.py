@@ -187,13 +187,15 @@ def manifests(scenario):
 
 # --- crane-pods, make_image.sh --------------------------------------------------------------------
 
-# Three ready pods, of which replica 1 leads; a claim that is deleted gets another identity.
+# Three ready pods, of which replica 1 leads; a claim that is deleted gets another identity. The pod
+# ENDING was evicted, and is ready until its kubelet reports otherwise.
 KUBECTL = """#!/bin/sh
 echo "$*" >> "$LOG"
 words=$*
 case "${words#-n db }" in
   'get statefulset'*) echo 3 ;;
   'get pod shop-'"${AWAY:-none}"' '*) echo False ;;
+  'get pod shop-'"${ENDING:-none}"' '*deletionTimestamp*) echo 2026-01-01T00:00:00ZTrue ;;
   'get pod '*) echo True ;;
   'get pvc '*) if grep -q 'delete pvc' "$LOG"; then echo new; else echo old; fi ;;
   *'crane-ctl status'*) echo '{ "health": "well", "leader": 1 }' ;;
@@ -241,10 +243,12 @@ def pod_commands(scenario):
     scenario.check(status == 0 and None not in order and order == sorted(order),
                    "replace moves the lead, then gives the replica a new volume and pod",
                    f"{said}{lines}")
-    status, said, lines = kubectl.run(program, "replace", "0", AWAY="2")
-    scenario.check(status == 1 and "replica 2 is not ready" in said
-                   and not any("delete" in line for line in lines),
-                   "replace deletes nothing while another replica is away", f"{said}{lines}")
+    for what in ("AWAY", "ENDING"):
+        status, said, lines = kubectl.run(program, "replace", "0", **{what: "2"})
+        scenario.check(status == 1 and "replica 2 is not ready" in said
+                       and not any(" delete " in f" {line}" for line in lines),
+                       f"replace deletes nothing while another replica is {what.lower()}",
+                       f"{said}{lines}")
     server = ["/opt/new/server", "--port", "1"]
     status, said, lines = kubectl.run(program, "-n", "db", "upgrade", *server)
     asked = "-n db exec shop-1 -c crane -- crane-ctl upgrade shop --yes -- " + " ".join(server)

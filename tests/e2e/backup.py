@@ -188,6 +188,26 @@ def export_and_import(scenario, kind):
     goes_on(scenario, living, pushers, living.acknowledged, "restored in memory")
 
 
+def verified(scenario, last, file):
+    """restore --verify tells good files from bad ones beside the running group, and leaves
+    nothing."""
+    short, stub, changed_ = damaged_copies(scenario, file)
+    before = sorted(file.parent.iterdir()), sorted(last.dir.iterdir())
+    status, text = control(scenario, "restore", "--verify", file)
+    scenario.check(status == 0 and re.search(r"can be restored; it has [1-9]\d+ bytes", text),
+                   "restore --verify of a good file", text)
+    for bad in (short, stub, changed_):
+        status, text = control(scenario, "restore", "--verify", bad)
+        size = bad.stat().st_size
+        place = f"early at byte {size}" if bad != changed_ else " byte "
+        scenario.check(status == 5 and f"{bad} is damaged" in text and place in text,
+                       f"restore --verify of {bad.name}", f"{status}: {text}")
+    status, text = control(scenario, "restore", "1", "--verify")
+    scenario.check(status == 100 and "--verify is for files" in text, "--verify of a replica", text)
+    after = sorted(file.parent.iterdir()), sorted(last.dir.iterdir())
+    scenario.check(before == after, "restore --verify leaves nothing", f"{before} {after}")
+
+
 def goes_on(scenario, last, pushers, before, what):
     """After a restore: all that was acknowledged before the backup, in order, on equal replicas."""
     after = {name for one in pushers.all for name in one.sent}
@@ -219,6 +239,7 @@ def back_up_and_restore(scenario, kind):
     status, text = control(scenario, "restore", file, home=home)
     scenario.check(status == 111 and name in text, "restore beside the living group is refused",
                    f"{status}: {text}")
+    verified(scenario, last, file)
     last.stop()
     scenario.check((file.stat().st_mode & 0o777) == 0o600, "the backup is its owner's alone")
     h.shutil.rmtree(last.dir)

@@ -108,6 +108,8 @@ def pods(scenario):
             group.start(pod)
         h.wait_until(lambda: [group.ask(p, "/readiness?lag=1s") for p in range(3)] == [200] * 3,
                      60, "all pods are ready")
+        scenario.check("is never cut" in h.tail(group.log(0)), "a pod of base reports that its log "
+                       "grows", h.tail(group.log(0)))
         pods_serve(scenario, group)
         for who in ("a follower", "the leader"):
             leader = group.leader()

@@ -79,6 +79,12 @@ Recovery::Recovery(event_base* base, const Config& config, const replica::Leader
 
 Outcome Recovery::begin() {
   packer_ = std::make_unique<CheckpointPacker>(base_, config_, agreed_, *this);
+  if (const std::string why = why_log_never_cut(config_); !why.empty()) {
+    spdlog::warn(
+        "the log in {} is never cut, because there are no checkpoints ({}): it grows until this "
+        "file system is full, and each start runs all inputs again",
+        config_.store_dir(), why);
+  }
   if (!config_.restore && !config_.on_disk()) return Done{};
   auto found = start_.find();
   if (start_.state().handed_over) start_check_.begin_behind_hand_over();

@@ -13,6 +13,14 @@ std::string why_no_checkpoints(const Config& config) {
   return criu.ok() ? "" : criu.error().message();
 }
 
+std::string why_log_never_cut(const Config& config) {
+  if (!config.on_disk() || (config.container && config.restart_every_s != 0)) return "";
+  if (config.checkpoint_every_s == 0 && config.checkpoint_log_mb == 0) {
+    return "checkpoint_every_s and checkpoint_log_mb are 0";
+  }
+  return why_no_checkpoints(config);
+}
+
 RecoveryStatus tier_status(const Config& config, const std::string& refusal,
                            checkpoint::Newest& newest_seen, bool whole_log) {
   RecoveryStatus r;

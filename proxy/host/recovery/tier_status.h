@@ -15,6 +15,9 @@ namespace crane::node {
 
 // Why no checkpoints are taken on this machine; empty: they are taken.  Looks for CRIU.
 std::string why_no_checkpoints(const Config& config);
+// Why the log on disk only grows, because no checkpoint is ever taken; empty if one may be, or if
+// the log is not on disk.
+std::string why_log_never_cut(const Config& config);
 
 // `refusal` is CRIU's reason not to dump this server, or empty.  `whole_log` is true if the log
 // still has its first entries.

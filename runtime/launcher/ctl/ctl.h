@@ -49,6 +49,7 @@ struct Request {
   bool once = false;      // top: print one table
   int last = 0;           // events: maximal number; 0: all
   bool unpacked = false;  // data export: write a directory
+  bool verify = false;    // restore: only into a directory that is removed afterwards
   int to = -1;
   int replica = -1;
   int fresh = -1;                    // member replace: the new replica

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <limits>
+#include <optional>
 
 #include "checkpoint/base.h"
 #include "consensus/member_mark.h"
@@ -14,6 +16,7 @@
 #include "runtime/launcher/ctl/archives.h"
 #include "runtime/launcher/ctl/log_copy.h"
 #include "runtime/launcher/ctl/new_file.h"
+#include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/known_group.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/take_over.h"
@@ -281,6 +284,7 @@ Outcome write_group(const std::string& to, Restored& restored) {
   return restored.with_log ? mark_replicas(to, restored) : Outcome(Done{});
 }
 
+// Makes the group in `fresh`, all but its name.
 Outcome lay_out(const Request& request, ArchiveReader& reader, int archive, NewDirectory& fresh,
                 Restored& restored) {
   const std::string file = shown_input(request.file);
@@ -302,8 +306,7 @@ Outcome lay_out(const Request& request, ArchiveReader& reader, int archive, NewD
   if (auto fits = with_log ? check_library(restored) : Outcome(Done{}); !fits) return fits;
   if (auto made = make_base(fresh.path(), restored.source); !made) return made;
   if (!with_log) restart_from(fresh.path(), restored);
-  if (auto done = write_group(fresh.path(), restored); !done) return done;
-  return fresh.name_it();
+  return write_group(fresh.path(), restored);
 }
 
 // Describes where the group continues.
@@ -348,22 +351,35 @@ int back_up(const Request& request) {
   return 0;
 }
 
-int restore_backup(const Request& request) {
+// Opens an archive and reads its header.  Returns 0, or the exit status after a message.
+struct Opened {
+  int fd = -1;  // of `reader`
+  std::optional<ArchiveReader> reader;
+  Restored restored;
+};
+int open_backup(const Request& request, Opened& opened) {
   auto fd = open_to_read(request.file);
   if (!fd) return print_error(fd.error());
   const std::string file = shown_input(request.file);
-  const int archive = fd.value().get();
-  ArchiveReader reader(std::move(fd).value(), file);
-  auto about = read_about(reader, kBackupHead, file);
+  opened.fd = fd.value().get();
+  opened.reader.emplace(std::move(fd).value(), file);
+  auto about = read_about(*opened.reader, kBackupHead, file);
   if (!about) return print_error(about.error());
-  Restored restored;
-  restored.about = std::move(about).value();
+  opened.restored.about = std::move(about).value();
+  return 0;
+}
+
+int restore_backup(const Request& request) {
+  Opened opened;
+  if (const int bad = open_backup(request, opened); bad != 0) return bad;
+  Restored& restored = opened.restored;
   const std::string& group = restored.about.group;
   std::string home;
   if (const int bad = check_new_group(request, group, home); bad != 0) return bad;
   NewDirectory fresh(home);
-  if (auto done = lay_out(request, reader, archive, fresh, restored); !done)
-    return print_error(done.error());
+  auto done = lay_out(request, *opened.reader, opened.fd, fresh, restored);
+  if (done) done = fresh.name_it();
+  if (!done) return print_error(done.error());
   const std::string& before = restored.about.command;
   const std::string command = with_dir(before, request.dir);
   const std::string changed = command == before     ? ""
@@ -371,6 +387,23 @@ int restore_backup(const Request& request) {
                                                     : ", now with --dir " + request.dir;
   print("restored: " + group + " " + place_of(restored, home) +
         "\ncontinue with the command that started it" + changed + ": " + command + "\n");
+  return 0;
+}
+
+// Restores the backup into a directory beside it, or in --dir, and removes that directory.
+int verify_backup(const Request& request) {
+  Opened opened;
+  if (const int bad = open_backup(request, opened); bad != 0) return bad;
+  const About& about = opened.restored.about;
+  const std::string beside = request.file == "-" ? "." : fs::path(request.file).parent_path();
+  std::error_code failed;
+  const fs::path parent = fs::absolute(request.dir.empty() ? beside : request.dir, failed);
+  NewDirectory scratch((parent / (".verify-" + about.group)).lexically_normal());
+  auto done = lay_out(request, *opened.reader, opened.fd, scratch, opened.restored);
+  if (!done) return print_error(done.error());
+  const auto bytes = bytes_on_disk(scratch.path(), std::numeric_limits<std::uint64_t>::max());
+  print("verified: " + about.group + " " + place_of(about) + ": " + shown_input(request.file) +
+        " can be restored; it has " + std::to_string(bytes.value_or(0)) + " bytes then\n");
   return 0;
 }
 
@@ -383,12 +416,14 @@ int restore(Request& r) {
                   " names a file, which contains the group's name; leave out " + r.group);
     return static_cast<int>(crane::setup::Status::kUsage);
   }
-  if (!number) return restore_backup(r);
+  if (!number) return r.verify ? verify_backup(r) : restore_backup(r);
   r.replica = std::stoi(r.file);
-  if (r.replica <= kReplicaMost && r.tier.empty()) return restore_replica(r);
+  const char* const for_files = !r.tier.empty() ? "--tier" : r.verify ? "--verify" : nullptr;
+  if (r.replica <= kReplicaMost && for_files == nullptr) return restore_replica(r);
   print_message("command line: crane-ctl: restore " + r.file +
-                (r.tier.empty() ? ": there are replicas 0 to " + std::to_string(kReplicaMost)
-                                : ": --tier is for files; ./" + r.file + " names a file"));
+                (for_files == nullptr ? ": there are replicas 0 to " + std::to_string(kReplicaMost)
+                                      : ": " + std::string(for_files) + " is for files; ./" +
+                                            r.file + " names a file"));
   return static_cast<int>(crane::setup::Status::kUsage);
 }
 
@@ -419,7 +454,9 @@ Command restore_command(Request& r) {
         {.required = true}},
        group_word(r),
        {"name", &r.checkpoint, "for a replica: the checkpoint, VIEW.INDEX (default: the newest)"},
-       tier_word(r, "for a file: restart restores only the server's files")},
+       tier_word(r, "for a file: restart restores only the server's files"),
+       {"--verify", Word::Flag{&r.verify},
+        "for a file: restores it into a directory beside it, or in --dir, and removes that"}},
       {},
       [&r] { return restore(r); }};
 }

@@ -91,6 +91,9 @@ int LogCopy::ask(const Request& request, const Source& source, int replica, std:
   const checkpoint::Manifest& m = source.listed.manifest;
   const Json what{{"do", "copy_log"},     {"view", value(m.at.view)}, {"index", value(m.at.index)},
                   {"position", m.cursor}, {"through", through},       {"file", getpid()}};
+  const std::uint64_t begin = value(m.at.index);
+  setup::ProgressLine line("copies the log", through - std::min(begin, through),
+                           control::Unit::kEntries);
   std::uint64_t last = 0;
   for (std::int64_t moved_ns = monotonic_ns();; poll(nullptr, 0, kLookForMs)) {
     const RequestResult result = ask_replica(request, source.group, replica, what);
@@ -102,6 +105,7 @@ int LogCopy::ask(const Request& request, const Source& source, int replica, std:
     const std::uint64_t now = control::number_in(result.answer, "last");
     if (now > last) moved_ns = monotonic_ns();
     last = std::max(last, now);
+    line.set(std::max(last, begin) - begin, through - std::min(begin, through));
     if (monotonic_ns() < moved_ns + kPatienceNs) continue;
     if (result.status == 0) {
       why = "no answer: " + source.group + ": replica " + std::to_string(replica) +

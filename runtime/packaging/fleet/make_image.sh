@@ -19,12 +19,11 @@ fail() { # fail TEXT
   exit 3
 }
 
-# Without a program that runs containers, the steps of the build run in a chroot.
+# The steps of the build run in a chroot, so that they need no program that runs containers.
 build() { # build NAME FOLDER ARGS
-  name=$1 folder=$2 isolation=
+  name=$1 folder=$2
   shift 2
-  command -v crun > /dev/null || command -v runc > /dev/null || isolation=chroot
-  "$tool" build -t "$name" ${isolation:+--isolation "$isolation"} "$@" "$folder"
+  "$tool" build -t "$name" --isolation chroot "$@" "$folder"
 }
 
 # Makes the image OF_PACKAGES: Debian's minimal system, with its security updates.
