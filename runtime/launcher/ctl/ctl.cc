@@ -11,6 +11,7 @@
 #include "dmt/base/join.h"
 #include "dmt/base/process_stat.h"
 #include "runtime/launcher/control_client.h"
+#include "runtime/launcher/ctl/plain_answers.h"
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/ctl/starter.h"
 #include "runtime/launcher/return_notice.h"
@@ -37,6 +38,7 @@ Json row_of(const Json& summary, const std::string& home) {
            {"leader", summary["leader"]},
            {"answering", here},
            {"replicas", replicas.size()},
+           {"lasts", lasting_of(home, control::text_in(summary, "durability"))},
            {"directory", home}};
   if (summary.contains("ended")) row["ended"] = summary["ended"];
   return row;
@@ -215,10 +217,10 @@ int list_groups(const Request& request) {
     const std::string home = request.home_of(group);
     rows.push_back(row_of(summary_of(request, group), home));
   }
-  constexpr Column kColumns[] = {{"GROUP", "group", false},  {"STATE", "state", false},
-                                 {"LEADER", "leader", true}, {"ANSWER", "answering", true},
-                                 {"OF", "replicas", true},   {"DIRECTORY", "directory", false},
-                                 {"ENDED", "ended", false}};
+  constexpr Column kColumns[] = {{"GROUP", "group", false},         {"STATE", "state", false},
+                                 {"LEADER", "leader", true},        {"ANSWER", "answering", true},
+                                 {"OF", "replicas", true},          {"LASTS", "lasts", false},
+                                 {"DIRECTORY", "directory", false}, {"ENDED", "ended", false}};
   print(request.output == "json" ? rows.dump(2) + "\n" : table(kColumns, rows));
   return 0;
 }
