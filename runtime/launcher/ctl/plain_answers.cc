@@ -90,9 +90,11 @@ std::string reboot_text(const Json& summary) {
     return answer(false, runs + ", and no replica leads");
   }
   const auto losses = may_lose->get<std::size_t>();
-  if (losses < here) return answer(false, fmt::format("{}, and the group may lose {}", runs, losses));
-  return answer(true, fmt::format("{}, and the group may lose {}; first crane-ctl replica drain {} {}",
-                                  runs, losses, first, group));
+  if (losses < here)
+    return answer(false, fmt::format("{}, and the group may lose {}", runs, losses));
+  return answer(
+      true, fmt::format("{}, and the group may lose {}; first crane-ctl replica drain {} {}", runs,
+                        losses, first, group));
 }
 
 std::string slowness_text(const Json& rates) {

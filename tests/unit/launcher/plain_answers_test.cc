@@ -66,7 +66,7 @@ TEST_CASE("top: a slow group has a cause") {
   CHECK(has(slowness_text({row("leader", 0, 92.0, 5.0), idle, idle}), "NODE CPU 92 %"));
   CHECK(has(slowness_text({row("leader", 0, 1.0, nullptr)}), "not slow"));
   const Json late = row("follower", 240, 1.0, 99.0), leader = row("leader", 0, 1.0, 5.0);
-  CHECK(has(slowness_text({leader, late, idle}), "not slow"));  // one late follower slows nobody
+  CHECK(has(slowness_text({leader, late, idle}), "not slow"));  // one late follower slows no client
   CHECK(has(slowness_text({leader, late, late}), "which are 240 ms late"));
   CHECK(slowness_text(Json::array()).empty());
 }
