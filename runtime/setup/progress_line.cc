@@ -51,7 +51,8 @@ void ProgressWriter::show(std::uint64_t done, std::uint64_t of) {
   if (now < next_ns_) return;
   next_ns_ = now + (on_terminal_ ? kOnTerminalNs : kElsewhereNs);
   written_ = true;
-  const std::string how_far = control::text_of(meter_.progress(), unit_);
+  // For the meter the whole is never less than what is done.
+  const std::string how_far = of == 0 ? "" : control::text_of(meter_.progress(), unit_);
   const std::string text =
       step_ + ": " +
       (how_far.empty() ? std::to_string((now - began_ns_) / kSecond) + " s" : how_far);
