@@ -56,7 +56,8 @@ void ProgressWriter::show(std::uint64_t done, std::uint64_t of) {
   next_ns_ = now + (on_terminal_ ? kOnTerminalNs : kLineEveryNs);
   last_line_ns = now;
   written_ = true;
-  const std::string how_far = control::text_of(meter_.progress(), unit_);
+  // For the meter the whole is never less than what is done.
+  const std::string how_far = of == 0 ? "" : control::text_of(meter_.progress(), unit_);
   const std::string text =
       step_ + ": " +
       (how_far.empty() ? std::to_string((now - began_ns_) / kSecond) + " s" : how_far);

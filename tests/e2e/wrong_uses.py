@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GOAL: whoever uses Crane wrongly learns what is wrong and what to do, and finds nothing to tidy up.
+"""GOAL: a wrong use of Crane says what is wrong and what to do, and leaves nothing to tidy up.
 METHOD: at least 60 distinct wrong uses of crane-run, crane-node, crane-ctl, crane-diff and
 crane-replay: without a group, beside a group that runs, and of a group that has ended.
 CHECKS: the exit status (the table of messages.h), a message with the object, the cause and the

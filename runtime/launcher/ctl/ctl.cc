@@ -13,6 +13,7 @@
 #include "runtime/control/start_file.h"
 #include "runtime/launcher/context_file.h"
 #include "runtime/launcher/control_client.h"
+#include "runtime/launcher/ctl/plain_answers.h"
 #include "runtime/launcher/ctl/reach.h"
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/ctl/starter.h"
@@ -40,6 +41,7 @@ Json row_of(const Json& summary, const std::string& home) {
            {"leader", summary["leader"]},
            {"answering", here},
            {"replicas", replicas.size()},
+           {"lasts", lasting_of(home, control::text_in(summary, "durability"))},
            {"directory", home}};
   if (summary.contains("ended")) row["ended"] = summary["ended"];
   return row;
@@ -270,10 +272,10 @@ int list_groups(const Request& request) {
     const std::string home = request.home_of(group);
     rows.push_back(row_of(summary_of(request, group), home));
   }
-  constexpr Column kColumns[] = {{"GROUP", "group", false},  {"STATE", "state", false},
-                                 {"LEADER", "leader", true}, {"ANSWER", "answering", true},
-                                 {"OF", "replicas", true},   {"DIRECTORY", "directory", false},
-                                 {"ENDED", "ended", false}};
+  constexpr Column kColumns[] = {{"GROUP", "group", false},         {"STATE", "state", false},
+                                 {"LEADER", "leader", true},        {"ANSWER", "answering", true},
+                                 {"OF", "replicas", true},          {"LASTS", "lasts", false},
+                                 {"DIRECTORY", "directory", false}, {"ENDED", "ended", false}};
   print(request.output == "json" ? rows.dump(2) + "\n" : table(kColumns, rows));
   return 0;
 }

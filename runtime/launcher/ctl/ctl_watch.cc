@@ -9,6 +9,7 @@
 #include "runtime/control/journal.h"
 #include "runtime/launcher/ctl/ctl.h"
 #include "runtime/launcher/ctl/events.h"
+#include "runtime/launcher/ctl/plain_answers.h"
 #include "runtime/launcher/ctl/reach.h"
 #include "runtime/launcher/ctl/starter.h"
 #include "runtime/launcher/ctl/top.h"
@@ -31,7 +32,7 @@ int top(const Request& request) {
       const Json rates = rates_between(before, now);
       print((redraws ? "\033[H\033[2J" : "") + (request.output == "json"
                                                     ? rates.dump(request.once ? 2 : -1) + "\n"
-                                                    : top_table(rates)));
+                                                    : top_table(rates) + slowness_text(rates)));
       if (request.once) return 0;
     }
     before = std::move(now);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launcher/ctl/status_table.h"
+#include "runtime/launcher/ctl/plain_answers.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include "runtime/control/verdict.h"
 #include "runtime/launcher/ctl/group_view.h"
 #include "runtime/launcher/ctl/operations.h"
+#include "runtime/launcher/ctl/plain_answers.h"
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/text_table.h"
 #include "runtime/supervise/ends.h"
@@ -507,7 +509,7 @@ std::string table_of(const Json& summary) {
   if (summary.contains("fabric")) {
     text += fmt::format(", {}, {}", cell(summary, "fabric"), cell(summary, "durability"));
   }
-  text += "\n" + table(kColumns, summary["replicas"]);
+  text += "\n" + table(kColumns, summary["replicas"]) + reboot_text(summary);
   text += serving_text(summary) + verified_text(summary) + election_text(summary);
   text += connections_text(summary) + under_way_text(summary);
   return text + returns_text(summary) + checkpoints_text(summary) + recovery_text(summary) +

@@ -100,7 +100,8 @@ TEST_CASE("command line: every kind of option sets its target", "[setup]") {
 TEST_CASE("command line: each mistake is reported", "[setup]") {
   CHECK(mistake({}).empty());
   CHECK(mistake({"--number", "10"}).find("--number") != std::string::npos);
-  CHECK(mistake({"--number", "x"}) == "--number: x is not a number in range");
+  CHECK(mistake({"--number", "x"}).find("--number") != std::string::npos);
+  CHECK(mistake({"--large", "x"}) == "--large: x is not a number in range");
   CHECK(mistake({"--choice", "c"}).find("--choice") != std::string::npos);
   CHECK(mistake({"--large", "-1"}).find("--large") != std::string::npos);
   CHECK(mistake({"--needs"}).find("--text") != std::string::npos);
