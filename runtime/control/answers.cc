@@ -343,6 +343,7 @@ constexpr F kRows[] = {
     {"state", Holds::kText, kAlways,
      "ok, drained, starts, node is gone, does not answer, not permitted, no member, on another "
      "host; over links also unreachable, another secret, another replica, ended"},
+    {"over_link", Holds::kFlag, kSometimes, "true: of another host, whose node was asked"},
     {"lag_entries", Holds::kNumber, kSometimes, "committed entries that its server has not taken"},
     {"returns", Holds::kObject, kSometimes, "of one that is away: when it is started", kReturns},
     {"disk", Holds::kObject, kSometimes, "what it takes of this machine's disks", kDisk},

@@ -69,7 +69,8 @@ std::string reboot_text(const Json& summary) {
   int first = -1;
   std::map<int, bool> is_here;
   for (const Json& row : list_in(summary, "replicas")) {
-    is_here[control::replica_in(row)] = text_in(row, "state") == "ok";
+    is_here[control::replica_in(row)] =
+        text_in(row, "state") == "ok" && !control::flag_in(row, "over_link");
   }
   for (const Json& member : list_in(summary, "members")) {
     if (text_in(member, "member") != "voter") continue;

@@ -132,6 +132,7 @@ Json row_of(int replica, const std::map<int, NodeAnswer>& answers, const Json* w
   Json row = answered ? found->second.status : Json::object();
   row["replica"] = replica;
   row["state"] = name(found->second.reply);
+  if (!found->second.here) row["over_link"] = true;
   if (found->second.returns.is_object()) row["returns"] = found->second.returns;
   if (!found->second.operations.empty()) row["operations"] = found->second.operations;
   if (answered) {

@@ -52,6 +52,9 @@ TEST_CASE("status: a host may be rebooted if the group may lose its replicas") {
   CHECK(has(reboot_text(summary(2, 1)), "host: no: 2 of 3 replicas run on it, so the group stops"));
   CHECK(has(reboot_text(summary(3, 1)), "host: no: 3 of 3"));
   CHECK(has(reboot_text(summary(0, 0)), "host: yes: no replica"));
+  Json far = summary(2, 0);
+  for (Json& row : far["replicas"]) row["over_link"] = true;
+  CHECK(has(reboot_text(far), "host: yes: no replica"));
   Json learner = summary(1, 1);
   learner["members"][0]["member"] = "learner";
   CHECK(has(reboot_text(learner), "host: yes: no replica"));
