@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""crane-ctl from a machine without a replica: hosts are network namespaces, the operator's is another.
+"""crane-ctl from a machine without a replica: hosts and the operator's are network namespaces.
 
 Nodes without crane-run: status, top, events, members, versions, the transfer of the lead, a drain
 and a signal over links, by --hosts, --config and CRANE_CONTEXT; another secret, another order of
 hosts, commands that need a host's files; strangers that send garbage or nothing; a node that is
-stopped, cut off, or killed between a request and its answer. Then crane-run --hosts: crane-ctl shows
-all hosts on the machine that ran it, also after crane-run was killed; its files are private and
-disappear.
+stopped, cut off, or killed between a request and its answer. Then crane-run --hosts: crane-ctl
+shows all hosts on the machine that ran it, also after crane-run was killed; its files are private
+and disappear.
 """
 import contextlib
 import json
@@ -145,6 +145,10 @@ def refusals(scenario, group, operator):
     for words, status, says in (
             (["--config", str(group.config), "backup", "x.crane"], 100, "runs only on the host"),
             (["--config", str(group.config), "stop"], 100, "without --hosts and --config"),
+            (["--config", str(group.config), "replica", "drain", "9"], 5, "is not a member"),
+            (["--config", str(group.config), "member", "add", "9"], 5, "refused"),
+            (["--config", str(group.config), "checkpoint", "now"], 5, "no checkpoint"),
+            (["--config", str(group.config), "member", "replace", "0", "9"], 5, "refused"),
             (["--config", str(group.config), "status", "nobody"], 3, "no such group: nobody"),
             (["--config", str(group.config) + ".none", "status"], 118, "cannot read"),
             ([*operator.hosts, "status"], 100, "--hosts does not name it"),

@@ -89,6 +89,20 @@ struct Whence {
   std::string hosts, secret_file, config;
 };
 
+std::vector<Word> words_of_program(Request& r, Whence& w) {
+  return {{"--dir", &r.dir, "directory of the groups (default: all directories of this user's)"},
+          {"--hosts",
+           &w.hosts,
+           "h1,h2,h3: a group of these hosts, as in crane-run --hosts, from any machine",
+           {.needs = {"--secret-file"}, .excludes = {"--dir", "--config"}}},
+          {"--secret-file", &w.secret_file, "its secret", {.needs = {"--hosts"}}},
+          {"--config",
+           &w.config,
+           "the group of this group.toml, from any machine (default: CRANE_CONTEXT)",
+           {.excludes = {"--dir"}}},
+          {"-q,--quiet", Word::Flag{&r.quiet}, "do not show how far a long step is"}};
+}
+
 Command all_commands(Request& r, Whence& w) {
   Command status_command{"status",
                          "roles, indexes, lag, servers",
@@ -99,17 +113,7 @@ Command all_commands(Request& r, Whence& w) {
                          [&r] { return status(r); }};
   return {"crane-ctl",
           "Shows and controls the groups of this machine, or a group of other hosts.",
-          {{"--dir", &r.dir, "directory of the groups (default: all directories of this user's)"},
-           {"--hosts",
-            &w.hosts,
-            "h1,h2,h3: a group of these hosts, as in crane-run --hosts, from any machine",
-            {.needs = {"--secret-file"}, .excludes = {"--dir", "--config"}}},
-           {"--secret-file", &w.secret_file, "its secret", {.needs = {"--hosts"}}},
-           {"--config",
-            &w.config,
-            "the group of this group.toml, from any machine (default: CRANE_CONTEXT)",
-            {.excludes = {"--dir"}}},
-           {"-q,--quiet", Word::Flag{&r.quiet}, "do not show how far a long step is"}},
+          words_of_program(r, w),
           {{"list",
             "the groups of this machine and their directories",
             {output_word(r)},

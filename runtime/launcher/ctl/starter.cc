@@ -25,7 +25,8 @@ std::string agent_socket_of(const Request& request, const std::string& group, in
 }  // namespace
 
 Starter starter_of(const Request& request, const std::string& group, int replica) {
-  if (!is_here(request, group, replica) && is_reached(request, group, replica)) {
+  const bool here = is_here(request, group, replica);
+  if (request.context || (!here && is_reached(request, group, replica))) {
     return Starter::kElsewhere;
   }
   const std::string state = request.home_of(group) + "/state.json";
