@@ -71,8 +71,8 @@ std::string end_of_log(const std::string& path, std::uint64_t most) {
   std::string text(static_cast<std::size_t>(found.st_size - at), 0);
   std::size_t read = 0;
   while (read < text.size()) {
-    const ssize_t n = ::pread(fd.get(), text.data() + read, text.size() - read,
-                              at + static_cast<off_t>(read));
+    const ssize_t n =
+        ::pread(fd.get(), text.data() + read, text.size() - read, at + static_cast<off_t>(read));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     read += static_cast<std::size_t>(n);

@@ -21,8 +21,8 @@ const std::vector<nlohmann::json>& RecentEvents::events_in(const std::string& pa
   if (found.st_ino == file.inode && found.st_size == file.size) return file.events;
   file = {found.st_ino, found.st_size, {}};
   std::string text(std::min<std::size_t>(kTailBytes, static_cast<std::size_t>(found.st_size)), 0);
-  const ssize_t n = ::pread(fd.get(), text.data(), text.size(),
-                            found.st_size - static_cast<off_t>(text.size()));
+  const ssize_t n =
+      ::pread(fd.get(), text.data(), text.size(), found.st_size - static_cast<off_t>(text.size()));
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   control::add_events(text, file.events);
   return file.events;

@@ -34,8 +34,7 @@ void StartProgress::step(std::uint64_t done, std::uint64_t of) {
 void StartProgress::write(std::int64_t now_ns) {
   written_ns_ = now_ns;
   operation_.progress = meter_.progress();
-  const Outcome written =
-      write_file(path_, control::start_text(::getpid(), replica_, operation_));
+  const Outcome written = write_file(path_, control::start_text(::getpid(), replica_, operation_));
   if (written.ok() || std::exchange(complained_, true)) return;
   spdlog::warn("{}: crane-ctl cannot show how far this node is: {}", path_,
                written.error().message());
