@@ -252,6 +252,7 @@ void StatusReporter::is_drained() {
   for (const consensus::MemberStatus& m : from_.group.members()) {
     if (m.connected && value(m.id) != from_.config.replica) (void)send(from_.group, m.id, note);
   }
+  from_.group.flush_doorbells();  // the node ends in this round
 }
 
 void StatusReporter::look(std::int64_t now_ns) {

@@ -127,8 +127,11 @@ def drain_leader(scenario, group):
     run(scenario, group, "status on its host", number, "status", status=1, says=[": drained: "])
     leader = group.leader()
     run(scenario, group, "status on the leader's host: two of three are left", leader, "status",
-        status=1, says=["serving, 2 of 3: ONE MORE LOSS STOPS IT"])
+        status=1, says=["serving, 2 of 3: ONE MORE LOSS STOPS IT",
+                        f"replica {number} is drained"])
     other = next(i for i in (near, far) if i != leader)
+    run(scenario, group, "a follower's host knows that it is drained", other, "status", status=1,
+        says=[f"replica {number} is drained"])
     run(scenario, group, "a replica that is needed is not drained", other, "replica", "drain",
         str(other),
         status=5, says=[f"replica {other} is needed", ";"])

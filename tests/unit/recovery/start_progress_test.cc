@@ -13,12 +13,15 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "dmt/base/clock.h"
 #include "runtime/control/start_file.h"
 
 using namespace crane;
 using namespace crane::node;
 
 namespace {
+
+constexpr std::int64_t kPatienceNs = 30'000'000'000;
 
 struct World {
   Config config;
@@ -46,8 +49,9 @@ TEST_CASE("a node that unpacks a checkpoint shows how far it is", "[processes][p
     CHECK(w.seen(::getpid())[0]["of"] == 0);
     CHECK(w.seen(::getppid()).empty());  // another node's
     const auto report = progress.reported("/nowhere").bytes;
-    // More than the interval between two writes.
-    while (w.seen(0)[0]["of"] == 0) report(300, 400);
+    // Until the interval between two writes has passed.
+    const std::int64_t deadline_ns = monotonic_ns() + kPatienceNs;
+    while (w.seen(0)[0]["of"] == 0 && monotonic_ns() < deadline_ns) report(300, 400);
     const control::Operation found = control::operation_in(w.seen(0)[0]);
     CHECK(found.name == "unpack");
     CHECK(found.step == "the checkpoint 7.9");
