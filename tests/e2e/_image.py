@@ -100,8 +100,9 @@ def image(scenario):
         return
     store = Store(scenario)
     try:
-        status, text = store.run(MAKE_IMAGE, scenario.out, seconds=900, IMAGE="crane-redis", CRIU="1",
-                                 EXTRA="redis-server redis-tools", BASE="debootstrap")
+        status, text = store.run(MAKE_IMAGE, scenario.out, seconds=900, IMAGE="crane-redis",
+                                 CRIU="1", EXTRA="redis-server redis-tools",
+                                 BASE="debootstrap")
         if not scenario.check(status == 0, "make_image.sh makes the image of Debian's packages",
                               text[-2000:]):
             return

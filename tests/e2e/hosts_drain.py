@@ -310,6 +310,13 @@ def exported(scenario, network):
                               text=True, check=False).stdout
         scenario.check("exported/notes.txt" in held and "appendonly" in held,
                        "the file has the machine's and the server's files", f"{text}\n{held}")
+        scratch = scenario.work / "check"
+        run(scenario, group, "crane-backup's SOURCE and CHECK for several hosts", near, "data",
+            "export", "-", group.name, "|", str(group.out / "crane-ctl"), "--dir", str(scratch),
+            "data", "import", "-", "check", says=["imported"])
+        run(scenario, group, "a backup, which crane-run on one machine restores: refused", near,
+            "backup", str(scenario.work / "no.crane"), status=5,
+            says=["crane-run --hosts", "a follower's host: crane-ctl data export FILE"])
         run(scenario, group, "a follower's host can request a checkpoint, too", near, "checkpoint",
             "now", "--replica", str(near), says=[f"replica {near} requests a checkpoint",
                                                  "published"])

@@ -75,10 +75,29 @@ Result<std::uint64_t> write_backup(const std::string& home, const Contents& cont
   return writer.bytes();
 }
 
+// A group of crane-node, or of several hosts, whose data or log last: crane-run keeps no
+// group.json.
+bool lasts_without_crane_run(const Request& request, const std::string& group,
+                             const std::string& home) {
+  const auto data = checkpoint::directories_of_base(home + "/base");
+  if (data && !data.value().empty()) return true;
+  return control::text_in(summary_of(request, group), "durability") == "disk";
+}
+
 // Reads group.json.  Returns 0, or the exit status after a message.
-int read_group(const std::string& group, const std::string& home, KnownGroup& known) {
+int read_group(const Request& request, const std::string& group, const std::string& home,
+               KnownGroup& known) {
   const auto text = checkpoint::read_file(home + "/" + kKnownGroupName, kGroupFileMax);
   if (!text && text.error().code != Code::kNotFound) return print_error(text.error());
+  if (!text && lasts_without_crane_run(request, group, home)) {
+    return refuse(
+        group,
+        "its nodes are started by crane-node or crane-run --hosts, each with the identity in its "
+        "own group.toml; a backup contains the group.json of a crane-run on one machine, and a "
+        "restore creates such a group. Save the server's files, on a follower's host: crane-ctl "
+        "data export FILE " +
+            group + ", if [server] data names them, or the server's own dump program");
+  }
   auto parsed = text ? parse_known_group(text.value()) : Result<KnownGroup>(text.error());
   if (!parsed || (parsed.value().durability == "memory" && parsed.value().data.empty())) {
     return refuse(
@@ -332,7 +351,7 @@ int back_up(const Request& request) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const std::string home = request.home_of(group);
-  if (const int bad = read_group(group, home, known); bad != 0) return bad;
+  if (const int bad = read_group(request, group, home, known); bad != 0) return bad;
   if (const int bad = check_new_file(request.file); bad != 0) return bad;
   Contents contents;
   if (const int bad = take_contents(request, known, contents); bad != 0) return bad;

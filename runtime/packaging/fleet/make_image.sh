@@ -30,14 +30,15 @@ build() { # build NAME FOLDER ARGS
 bootstrap() {
   command -v debootstrap > /dev/null ||
     fail "debootstrap is missing; install it (apt-get install debootstrap), or set BASE to an image"
-  [ "$(id -u)" = 0 ] || fail "debootstrap needs root; run make image as root, or set BASE to an image"
+  [ "$(id -u)" = 0 ] ||
+    fail "debootstrap needs root; run make image as root, or set BASE to an image"
   work=$(mktemp -d "$built/image.XXXXXX")
   trap 'rm -rf "$work"' EXIT
   trap 'exit 130' INT TERM
-  mirror=$("$(find_mirrors)" --mirrors /etc/apt | grep '/debian/*$' | head -n 1)
+  mirror=$("$here/../../../checkpoint/get_criu.sh" --mirrors /etc/apt | grep '/debian/*$' |
+    head -n 1)
   mirror=${mirror:-$MIRROR}
   echo "make_image: makes $OF_PACKAGES with debootstrap, from $mirror"
-  # Packages that were fetched, and documents, are no part of an image.
   debootstrap --variant=minbase bookworm "$work/root" "$mirror" > "$work/log" 2>&1 || {
     status=$?
     tail -n 5 "$work/log" >&2
@@ -48,6 +49,7 @@ bootstrap() {
     echo "deb $mirror bookworm-updates main"
     echo "deb ${mirror%/}-security bookworm-security main"
   } > "$work/root/etc/apt/sources.list"
+  # Fetched packages are no part of an image.
   echo 'DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb"; };' \
     > "$work/root/etc/apt/apt.conf.d/clean"
   rm -rf "$work/root/var/cache/apt/archives"/*.deb "$work/root/var/lib/apt/lists"/*
@@ -57,11 +59,7 @@ bootstrap() {
     'RUN apt-get update && apt-get -y dist-upgrade && rm -rf /var/lib/apt/lists/*' 'CMD ["bash"]' \
     > "$work/context/Containerfile"
   build "$OF_PACKAGES" "$work/context"
-  rm -rf "$work"
 }
-
-# get_criu.sh, which reads this system's mirrors, in the sources.
-find_mirrors() { echo "$here/../../../checkpoint/get_criu.sh"; }
 
 tool=$(command -v podman || command -v buildah) ||
   fail "podman and buildah are missing; install one: apt-get install buildah"
