@@ -163,7 +163,7 @@ int main(int argc, char** argv) {
       "rolled back;\n"
       "100 wrong command line; 102 to 104 the new program; 108 a file or directory cannot be "
       "made;\n"
-      "109 no room; 111 the group exists already; 119 secret."};
+      "109 no room; 111 the group exists already; 112 a part of Crane is missing; 119 secret."};
   CommandLine line(program);
   const auto report = [](const std::string& mistake) {
     print_message("command line: crane-ctl: " + mistake + "; see crane-ctl --help");
