@@ -114,7 +114,8 @@ TEST_CASE("progress line: with --quiet nothing is shown", "[setup]") {
     ProgressWriter writer("packs", crane::control::Unit::kBytes);
     ProgressLine line("imports", 100);
     // Longer than until the first line.
-    CHECK_FALSE(shown.shows("packs", [&] { writer.show(1, 2); }, std::chrono::milliseconds(1500)));
+    CHECK_FALSE(shown.shows(
+        "packs", [&] { writer.show(1, 2); }, std::chrono::milliseconds(1500)));
   }
   show_progress(true);
   CHECK_FALSE(shown.has("imports"));
