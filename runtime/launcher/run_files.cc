@@ -4,7 +4,10 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +19,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "dmt/base/process_stat.h"
 #include "runtime/control/schema.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
@@ -90,6 +94,35 @@ pid_t crane_run_of(const std::string& home) {
   if (recorded == 0 || recorded > INT_MAX) return 0;
   const auto pid = static_cast<pid_t>(recorded);
   return has_open(pid, lock) ? pid : 0;
+}
+
+CraneRun find_crane_run(const std::string& home) {
+  CraneRun run;
+  const pid_t pid = crane_run_of(home);
+  if (pid == 0) return run;
+  run.note =
+      checkpoint::Descriptor(::open((home + "/" + kExitStatus).c_str(), O_RDONLY | O_CLOEXEC));
+  run.pidfd = checkpoint::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  // Checked again, because another process may have got the pid before pidfd_open().
+  if (run.pidfd && crane_run_of(home) == pid) run.pid = pid;
+  return run;
+}
+
+CraneRunEnd end_crane_run(const CraneRun& run, const std::function<void()>& waits) {
+  constexpr int kLookMs = 500, kLooksUntilWaits = 20;
+  const auto send = [&run](int signo) {
+    return syscall(SYS_pidfd_send_signal, run.pidfd.get(), signo, nullptr, 0) == 0;
+  };
+  if (!send(SIGTERM) && errno != ESRCH) return {errno, {}};
+  pollfd end{run.pidfd.get(), POLLIN, 0};
+  for (int looks = 1;; ++looks) {
+    // A stopped process gets SIGTERM only when it continues.
+    if (const auto stat = read_process_stat(run.pid); stat && is_stopped(*stat))
+      (void)send(SIGCONT);
+    if (poll(&end, 1, kLookMs) > 0) break;
+    if (looks == kLooksUntilWaits) waits();
+  }
+  return {0, read_exit_note(run.note.get())};
 }
 
 RunFiles::~RunFiles() {

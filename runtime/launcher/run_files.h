@@ -14,8 +14,11 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+
+#include "checkpoint/descriptor.h"
 
 namespace crane::launcher {
 
@@ -40,6 +43,22 @@ std::optional<ExitNote> read_exit_note(const std::string& home);
 // The crane-run that supervises the group with this directory: state.json names it, and it holds
 // the directory's lock.  0: there is none, or this user may not look at it.
 pid_t crane_run_of(const std::string& home);
+
+// The same, found by descriptors that stay with that process.
+struct CraneRun {
+  pid_t pid = 0;                       // 0: none
+  checkpoint::Descriptor pidfd, note;  // its process; its exit_status, which its end may remove
+};
+CraneRun find_crane_run(const std::string& home);
+
+struct CraneRunEnd {
+  int refused = 0;               // errno: this user may not end it
+  std::optional<ExitNote> note;  // nullopt: it was killed before the group had ended
+};
+// Ends a group through its crane-run, also one that is stopped (SIGSTOP), and waits until it has
+// ended, which takes as long as the server's end.  Calls `waits` once if that takes long.
+// REQUIRES: run.pid > 0.
+CraneRunEnd end_crane_run(const CraneRun& run, const std::function<void()>& waits);
 
 // The files of this process.  The destructor closes them.
 class RunFiles {

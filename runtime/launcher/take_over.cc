@@ -29,7 +29,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr int kAnswerMs = 1'000;
-constexpr int kStopMs = 45'000;  // for a crane-run to end its group
 
 std::string file_of(const std::string& directory) { return directory + "/running.json"; }
 
@@ -150,26 +149,31 @@ Error refuse_to_give_up(const Options& options, int living) {
 
 int stop_supervised(const Options& options) {
   const std::string directory = directory_of(options.place());
-  const pid_t pid = crane_run_of(directory);
-  if (pid == 0) {
+  const CraneRun run = find_crane_run(directory);
+  const std::string process = "crane-run (process " + std::to_string(run.pid) + ")";
+  if (run.pid == 0) {
     print_message("no group " + options.name + " runs in " +
                   fs::path(directory).parent_path().string());
     return 0;
   }
-  if (kill(pid, SIGTERM) != 0) {
-    const Error p = failure(Status::kSystem, "cannot stop the group", options.name, strerror(errno),
-                            "run it as the user who started the group");
+  const CraneRunEnd end = end_crane_run(run, [&] {
+    print_message("still waits: " + options.name + ": " + process + " ends the server; " +
+                  directory + "/" + setup::kGroupLog + " has its messages");
+  });
+  if (end.refused != 0) {
+    const Error p = failure(Status::kSystem, "cannot stop the group", options.name,
+                            strerror(end.refused), "run it as the user who started the group");
     print_message(p.text);
     return p.exit_status;
   }
-  (void)kill(pid, SIGCONT);  // a stopped process gets SIGTERM only when it continues
-  const auto deadline = now_ms() + kStopMs;
-  while (setup::is_held(directory) && now_ms() < deadline) poll(nullptr, 0, 20);
-  const bool ended = !setup::is_held(directory);
-  print_message(ended
-                    ? "stopped " + options.name
-                    : options.name + " does not end: crane-run is process " + std::to_string(pid));
-  return ended ? 0 : static_cast<int>(Status::kSystem);
+  if (!end.note) {
+    const Error p = failure(Status::kSystem, "the group did not end in order", options.name,
+                            process + " was killed before", "run the same command again");
+    print_message(p.text);
+    return p.exit_status;
+  }
+  print_message("stopped " + options.name);
+  return 0;
 }
 
 Outcome compare(const GroupRecord& record, const Options& options, int living) {

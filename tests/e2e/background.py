@@ -412,6 +412,23 @@ def keeps_the_end(scenario):
                        f"{text[:300]} .. {text[-300:]}")
 
 
+def stopped_by_crane_run(scenario):
+    """crane-run --stop ends a group as crane-ctl stop does."""
+    port = h.free_port()
+    with h.Group(scenario, talks(port), port=port, container=False) as group:
+        line = [str(scenario.out / "crane-run"), "--stop", "--name", group.name, "--dir",
+                str(group.home)]
+        os.kill(group.process.pid, signal.SIGSTOP)
+        status, text = start(line)
+        scenario.check(status == 0 and f"stopped {group.name}" in text
+                       and not h.alive(group.process.pid),
+                       "crane-run --stop ends a group whose crane-run is stopped",
+                       f"{status}: {text}")
+        status, text = start(line)
+        scenario.check(status == 0 and f"no group {group.name} runs" in text,
+                       "crane-run --stop of a group that has ended", f"{status}: {text}")
+
+
 def body(scenario):
     # nohup, and a shell's `&`, start this with signals ignored, which children would inherit.
     for signo in (signal.SIGHUP, signal.SIGINT):
@@ -423,6 +440,7 @@ def body(scenario):
     terminal_ends(scenario)
     stopped_crane_run(scenario)
     keeps_the_end(scenario)
+    stopped_by_crane_run(scenario)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ HOSTS = 3
 RING_MB = 16
 VALUE = 400_000   # bytes; a payload is at most a sixteenth of a ring
 END_SECONDS = 20
+TRIES = 5
 
 
 class Apart(Remote):
@@ -321,6 +322,26 @@ def exported(scenario, network):
             "now", "--replica", str(near), says=[f"replica {near} requests a checkpoint",
                                                  "published"])
         scenario.check(group.incr(leader) >= 1, "the clients are served")
+        leader_is_lost(scenario, group)
+
+
+def leader_is_lost(scenario, group):
+    """The leader stops, and has not read the request of a follower's host: the next leader gets
+    it, or the follower refuses it because it leads itself."""
+    for _ in range(TRIES):
+        leader = group.leader()
+        near = others(group, leader)[0]
+        with h.stopped(group.status(leader)["pid"]):
+            status, text = group.ctl(near, "checkpoint", "now", "--replica", str(near))
+        # Otherwise the next leader was elected before the request was made.
+        if f"from the leader, replica {leader}" in text:
+            break
+        h.wait_until(lambda: h.is_whole({n: group.status(n) for n in range(HOSTS)}), 60,
+                     "all replicas run again")
+    scenario.check(f"from the leader, replica {leader}" in text
+                   and (status == 0 and "published" in text
+                        or status == 5 and "now this replica leads" in text),
+                   "a request outlives the leader that did not read it", f"{status}: {text}")
 
 
 def by_themselves(scenario, network):

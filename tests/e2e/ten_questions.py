@@ -178,7 +178,8 @@ def upgrade(a):
     before = a.group.state()["replicas"]
     text = a.ask(question)[1]
     pids = [r["server_pid"] for r in before]
-    a.check(question, "crane-ctl replica drain N" in text and "another command line after --" in text
+    a.check(question, "crane-ctl replica drain N" in text
+            and "another command line after --" in text
             and [r["server_pid"] for r in a.group.state()["replicas"]][:3] == pids[:3], text)
 
 
@@ -189,6 +190,23 @@ def data_out(a):
     listed = subprocess.run(["tar", "--zstd", "-tf", str(file)], stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True, timeout=60, check=False).stdout
     a.check(question, status == 0 and f"{a.data}/mine".lstrip("/") in listed, text + listed[-500:])
+
+
+def checkpoint_is_shown(a):
+    """A long operation is in the status of the replica that carries it out, while it lasts."""
+    number = next(n for n in range(3) if n != a.group.leader())
+    taking = subprocess.Popen([str(a.scenario.out / "crane-ctl"), "checkpoint", "now",
+                               a.group.name, "--replica", str(number)], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
+    seen = []
+    while taking.poll() is None:
+        seen += (a.group.status(number) or {}).get("operations", [])
+    text = taking.communicate()[0]
+    a.scenario.check(taking.returncode == 0 and any(
+        one["operation"] == "checkpoint" and one["replica"] == number
+        and 0 <= one["done"] <= one["of"] and one["of"] > 0 and one["unit"] == "bytes"
+        for one in seen), "status shows how far a checkpoint is", f"{seen[-3:]} {text[-500:]}")
+    h.wait_until(lambda: not a.group.status(number)["operations"], PATIENCE, "it shows no more")
 
 
 def may_connect(a):
@@ -210,8 +228,8 @@ def body(scenario):
     with h.Group(scenario, h.redis_program(port), port=port, options=options) as group:
         h.wait_until(group.are_whole, PATIENCE, "the group is whole")
         a = Asked(scenario, group, data)
-        for answered in (data_is_here, leader_is, reboot, slowness, recovery, last_night, may_connect,
-                         data_out, upgrade, add_host):
+        for answered in (data_is_here, leader_is, reboot, slowness, recovery, last_night,
+                         may_connect, checkpoint_is_shown, data_out, upgrade, add_host):
             answered(a)
         left = {q for q, command in a.commands.items()
                 if q not in a.checked and not command.startswith(NO_GROUP_NEEDED)}

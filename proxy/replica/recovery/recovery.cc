@@ -87,6 +87,7 @@ void Recovery::on(const ServerRuns& event, const Facts& facts) {
 
 void Recovery::on(const CheckpointCommitted& event, const Facts& facts) {
   if (!rules_.member || event.taker != self()) return;
+  wish_.granted();
   if (acceptor_only_) {  // the leader did not know yet that this replica has no server
     CheckpointNote note;
     note.state = CheckpointNote::kGivenUp;
@@ -220,11 +221,31 @@ void Recovery::on(const CheckpointRequested& event, const Facts& facts) {
       event.of == self() && !facts.leads && led && !acceptor_only_ && consensus::votes(facts.role);
   if (!passes_on) return requests_.ask(event.of, facts, out_);
   out_.push_back(SendNote{facts.leader, CheckpointWish{value(facts.committed)}});
+  wish_.passed_on(facts.committed, facts.view, facts.now_ns);
   out_.push_back(Answer{nullptr,
                         fmt::format("replica {} requests a checkpoint of its server from the "
                                     "leader, replica {}",
                                     value(self()), value(facts.leader)),
                         self(), Index{value(facts.committed) + 1}});
+}
+
+// The leader may have changed since this replica passed a request on (WISH-1).
+void Recovery::step_wish(const Facts& facts) {
+  const bool led = facts.view != View{0} && value(facts.leader) < kReplicasMax;
+  switch (wish_.step(facts.view, led, facts.leads, facts.now_ns)) {
+    case PassedOnWish::Next::kRepeat:
+      out_.push_back(SendNote{facts.leader, CheckpointWish{value(wish_.after())}});
+      break;
+    case PassedOnWish::Next::kRefuse:
+      // The number that the operator's answer had.
+      checkpointer_.refuse(Index{value(wish_.after()) + 1},
+                           "its leader was lost before it had requested the checkpoint, and now "
+                           "this replica leads; name another one",
+                           out_);
+      break;
+    case PassedOnWish::Next::kNothing:
+      break;
+  }
 }
 
 void Recovery::on(const PeerWish& event, const Facts& facts) {
@@ -249,6 +270,7 @@ void Recovery::on(const Tick&, const Facts& facts) {
   stopping_ = facts.stopping;
   if (checkpointer_.holds()) checkpointer_.step(leads_others(facts), out_);
   announce_checkpoints(facts);
+  step_wish(facts);
   if (facts.serves) requests_.step(keeper_.full(), facts, out_);
   if (!facts.stopping) {
     if (acceptor_only_) {

@@ -22,6 +22,7 @@
 #include "proxy/replica/recovery/checkpointer.h"
 #include "proxy/replica/recovery/log_keeper.h"
 #include "proxy/replica/recovery/missing_entries.h"
+#include "proxy/replica/recovery/passed_on_wish.h"
 #include "proxy/replica/recovery/recovery_tier.h"
 #include "proxy/replica/recovery/run_meter.h"
 #include "proxy/replica/step.h"
@@ -97,6 +98,7 @@ class Recovery {
   void begin_without_server(const Opened& event);
   void begin_to_catch_up(const Opened& event, const Facts& facts);
   void hurry_packing(const Facts& facts);
+  void step_wish(const Facts& facts);
   void announce_checkpoints(const Facts& facts);
   void announce(const CheckpointNote& note, const Facts& facts);
   void receive_note(const CheckpointNote& note, std::int64_t now_ns);
@@ -115,6 +117,7 @@ class Recovery {
   LogKeeper keeper_;
   CatchUp catch_up_;
   RunMeter meter_;
+  PassedOnWish wish_;
   bool acceptor_only_ = false;
   bool server_runs_ = false;
   bool stopping_ = false;

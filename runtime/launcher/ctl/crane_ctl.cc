@@ -256,8 +256,8 @@ int main(int argc, char** argv) {
       "rolled back;\n"
       "100 wrong command line; 101 number of hosts; 102 to 104 the new program; 108 a file or "
       "directory\n"
-      "cannot be made; 109 no room; 111 the group exists already; 118 the group's file; 119 "
-      "secret."};
+      "cannot be made; 109 no room; 111 the group exists already; 112 a part of Crane is missing;\n"
+      "118 the group's file; 119 secret."};
   CommandLine line(program);
   const auto report = [](const std::string& mistake) {
     print_message("command line: crane-ctl: " + mistake + "; see crane-ctl --help");

@@ -6,7 +6,7 @@
 // more loss stops it; 2 there is no leader; 3 there is no such group or checkpoint; 4 not
 // permitted; 5 the node refused, or a checkpoint is damaged (the message gives the reason); 6 the
 // server does not serve; 7 the lead was not transferred in time; 8 an upgrade was rolled back; 100
-// to 104, 108, 109, 111, 118 and 119 as crane-run's.
+// to 104, 108, 109, 111, 112, 118 and 119 as crane-run's; no command returns 193 or 194.
 //
 // Threads: plain functions; a function that waits has a comment that names the event.
 

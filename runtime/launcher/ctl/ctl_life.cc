@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,7 +12,6 @@
 #include <optional>
 
 #include "checkpoint/descriptor.h"
-#include "dmt/base/process_stat.h"
 #include "runtime/control/progress.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/ctl/ctl.h"
@@ -32,23 +30,7 @@ using Json = nlohmann::json;
 
 constexpr int kLooksPerEndCheck = 10;  // between two checks whether the group runs
 
-// --- the crane-run of a group
-struct CraneRun {
-  pid_t pid = 0;           // 0: none
-  Descriptor pidfd, note;  // its process; its exit_status, which its end may remove
-};
-
-CraneRun find_crane_run(const std::string& home) {
-  CraneRun run;
-  const pid_t pid = crane_run_of(home);
-  if (pid == 0) return run;
-  run.note = Descriptor(open((home + "/" + kExitStatus).c_str(), O_RDONLY | O_CLOEXEC));
-  run.pidfd = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  // Checked again, because another process may have got the pid before pidfd_open().
-  if (run.pidfd && crane_run_of(home) == pid) run.pid = pid;
-  return run;
-}
-
+// --- the processes of a group
 bool any_node_lives(const std::string& group) {
   for (int replica = 0; replica < setup::kPlacesMost; ++replica) {
     if (node_lives(setup::shared_directory(group), replica)) return true;
@@ -218,21 +200,17 @@ int stop(const Request& request) {
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const CraneRun run = find_crane_run(request.home_of(group));
   if (run.pid == 0) return report_no_crane_run(request, group);
-  const auto send = [&run](int signo) {
-    return syscall(SYS_pidfd_send_signal, run.pidfd.get(), signo, nullptr, 0) == 0;
-  };
   const std::string process = "crane-run (process " + std::to_string(run.pid) + ")";
-  if (!send(SIGTERM) && errno != ESRCH) {
-    print_message("cannot stop: " + group + ": " + process + ": " + strerror(errno) +
+  const CraneRunEnd end = end_crane_run(run, [&] {
+    print_message("still waits: " + group + ": " + process +
+                  " ends the server; crane-ctl logs -f " + group + " shows its messages");
+  });
+  if (end.refused != 0) {
+    print_message("cannot stop: " + group + ": " + process + ": " + strerror(end.refused) +
                   "; run it as the user who started the group");
     return kNotPermitted;
   }
-  // A stopped process gets SIGTERM only when it continues.
-  if (const auto stat = read_process_stat(run.pid); stat && is_stopped(*stat)) (void)send(SIGCONT);
-  pollfd end{run.pidfd.get(), POLLIN, 0};
-  while (poll(&end, 1, -1) <= 0) {  // until crane-run has ended
-  }
-  const auto note = read_exit_note(run.note.get());
+  const auto& note = end.note;
   if (!note) {
     print_message("stopped: " + group + ": " + process +
                   " was killed before the group had ended; see crane-ctl status " + group);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -258,6 +259,73 @@ TEST_CASE("a stopped crane-run supervises no group", "[launcher]") {
   ::kill(child, SIGKILL);
   CHECK(::waitpid(child, &status, 0) == child);
   CHECK(supervision() == Supervision::kGone);
+}
+
+namespace {
+
+// A process in the place of a crane-run, which is stopped (SIGSTOP).  It leaves a note at SIGTERM
+// if it handles that.
+struct StoppedRun {
+  Scratch scratch;
+  CraneRun run;
+
+  explicit StoppedRun(bool handles) {
+    scratch.write(kExitStatus, "");
+    const pid_t pid = fork();
+    if (pid == 0) {
+      signal(SIGTERM, SIG_DFL);  // not that of the test's framework
+      sigset_t term;
+      sigemptyset(&term);
+      sigaddset(&term, SIGTERM);
+      sigprocmask(handles ? SIG_BLOCK : SIG_UNBLOCK, &term, nullptr);
+      raise(SIGSTOP);
+      int signo = 0;
+      sigwait(&term, &signo);
+      RunFiles files;
+      files.open(scratch.path);
+      files.ended(7);
+      _exit(0);
+    }
+    REQUIRE(waitpid(pid, nullptr, WUNTRACED) == pid);
+    run.pid = pid;
+    run.note = checkpoint::Descriptor(open((scratch.path + "/" + kExitStatus).c_str(), O_RDONLY));
+    run.pidfd = checkpoint::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  }
+  // Ends it, so that no process has its pid.
+  void reap() {
+    kill(run.pid, SIGKILL);
+    waitpid(run.pid, nullptr, 0);
+    reaped = true;
+  }
+  bool reaped = false;
+  ~StoppedRun() {
+    if (!reaped) reap();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("stop: a stopped crane-run continues, ends, and leaves its exit status") {
+  StoppedRun stopped(true);
+  const CraneRunEnd end = end_crane_run(stopped.run, [] {});
+  CHECK(end.refused == 0);
+  REQUIRE(end.note);
+  CHECK(end.note->status == 7);
+}
+
+TEST_CASE("stop: a crane-run that is killed leaves no exit status") {
+  StoppedRun stopped(false);
+  const CraneRunEnd end = end_crane_run(stopped.run, [] {});
+  CHECK(end.refused == 0);
+  CHECK_FALSE(end.note);
+}
+
+TEST_CASE("stop: a crane-run that has ended is no error") {
+  StoppedRun stopped(true);
+  stopped.reap();
+  const CraneRunEnd end = end_crane_run(stopped.run, [] { FAIL("it waits"); });
+  CHECK(end.refused == 0);
+  CHECK_FALSE(end.note);
 }
 
 }  // namespace crane::launcher

@@ -381,3 +381,67 @@ TEST_CASE("recovery: a follower passes its operator's request for a checkpoint o
   CHECK(std::string(f.ask(ReplicaId{1}, wish).refused) == "not_leader");
   CHECK_FALSE(wish);
 }
+
+namespace {
+
+// The follower after it has passed a request on to replica 0, behind entry 41.
+struct Wishing : Follower {
+  Wishing() {
+    std::optional<CheckpointWish> wish;
+    REQUIRE(ask(ReplicaId{1}, wish).refused == nullptr);
+  }
+  void elect(std::uint8_t leader, std::uint64_t view) {
+    facts.leader = ReplicaId{leader};
+    facts.view = View{view};
+    facts.leads = leader == 1;
+    facts.role = facts.leads ? consensus::Role::kLeader : consensus::Role::kFollower;
+  }
+  // The wishes that it sends in a second, with their receivers.
+  std::vector<std::pair<ReplicaId, std::uint64_t>> sent_in_a_second() {
+    std::vector<std::pair<ReplicaId, std::uint64_t>> sent;
+    for (int i = 0; i < 100; ++i) {
+      facts.now_ns += 10 * kMs;
+      for (const Action& action : step(Tick{})) {
+        const auto* note = std::get_if<SendNote>(&action);
+        const auto* wish = note != nullptr ? std::get_if<CheckpointWish>(&note->message) : nullptr;
+        if (wish != nullptr) sent.emplace_back(note->to, wish->behind);
+      }
+    }
+    return sent;
+  }
+};
+
+using Sent = std::vector<std::pair<ReplicaId, std::uint64_t>>;
+
+}  // namespace
+
+TEST_CASE("recovery: each new leader gets an operator's request once", "[replica][WISH-1]") {
+  Wishing w;
+  CHECK(w.sent_in_a_second().empty());  // the first leader has it
+  w.facts.committed = Index{50};
+  w.elect(kReplicasMax, 257);  // no replica leads yet
+  CHECK(w.sent_in_a_second().empty());
+  w.elect(2, 257);
+  CHECK(w.sent_in_a_second() == Sent{{ReplicaId{2}, 41}});
+  w.elect(0, 512);
+  CHECK(w.sent_in_a_second() == Sent{{ReplicaId{0}, 41}});
+}
+
+TEST_CASE("recovery: a request that was granted, or that waits no more, is not repeated",
+          "[replica][WISH-1]") {
+  Wishing w;
+  SECTION("granted") { w.step(CheckpointCommitted{Index{45}, ReplicaId{1}}); }
+  SECTION("too old") { w.facts.now_ns += PassedOnWish::kWishNs; }
+  w.elect(2, 257);
+  CHECK(w.sent_in_a_second().empty());
+}
+
+TEST_CASE("recovery: a new leader refuses the request that it had passed on", "[replica][WISH-1]") {
+  Wishing w;
+  CHECK(w.machine.checkpoint().gave_up == Index{0});
+  w.elect(1, 257);
+  CHECK(w.sent_in_a_second().empty());
+  CHECK(w.machine.checkpoint().gave_up == Index{42});
+  CHECK(w.machine.checkpoint().failed == 1);
+  CHECK_FALSE(w.machine.checkpoint().busy);
+}

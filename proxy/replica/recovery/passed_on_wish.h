@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A request for a checkpoint of this replica that its operator made here, and that this follower
+// passed on to its leader (CheckpointWish).  The leader may be lost before it has requested the
+// checkpoint by an entry, so the request goes to the next leader as well; and if that is this
+// replica, it is refused, because a leader that has followers takes no checkpoint (ASK-1).
+//
+//   none --passed_on--> waits --granted, kWishNs passed--> none
+//                       waits --another view with a leader--> waits (repeat) | none (refuse)
+//
+// INVARIANT WISH-1  While an operator waits for a checkpoint of this follower, each leader that the
+//                  follower gets to know has the request once.
+//
+// Threads: one thread.
+
+#include <cstdint>
+#include <optional>
+
+#include "dmt/base/ids.h"
+
+namespace crane::replica {
+
+class PassedOnWish {
+ public:
+  // The time that crane-ctl waits for a leader's answer.
+  static constexpr std::int64_t kWishNs = 90'000'000'000;
+  enum class Next { kNothing, kRepeat, kRefuse };
+
+  void passed_on(Index after, View view, std::int64_t now_ns) {
+    wish_ = Wish{after, view, now_ns + kWishNs};
+  }
+  // An entry requests a checkpoint of this replica.
+  void granted() noexcept { wish_.reset(); }
+  // `led`: this replica knows the leader of `view`, perhaps itself (`leads`).
+  Next step(View view, bool led, bool leads, std::int64_t now_ns) {
+    if (!wish_) return Next::kNothing;
+    if (now_ns >= wish_->until_ns) wish_.reset();
+    if (!wish_ || !led || view == wish_->view) return Next::kNothing;
+    wish_->view = view;
+    after_ = wish_->after;
+    if (!leads) return Next::kRepeat;
+    wish_.reset();
+    return Next::kRefuse;
+  }
+  // The last entry that was committed when the operator made the request; after step().
+  Index after() const noexcept { return after_; }
+
+ private:
+  struct Wish {
+    Index after{};
+    View view{};  // of the last leader that has the request
+    std::int64_t until_ns = 0;
+  };
+  std::optional<Wish> wish_;
+  Index after_{};
+};
+
+}  // namespace crane::replica
