@@ -137,10 +137,15 @@ int read_lines(std::string_view rest, HttpRequest& request) {
                   [](char c) { return is_control(c) && c != '\r' && c != '\n'; })) {
     return 400;
   }
-  if (const int status = read_first_line(next_line(rest), request); status != 200) return status;
+  const auto has_return = [](std::string_view line) {
+    return line.find('\r') != std::string_view::npos;
+  };
+  const std::string_view first = next_line(rest);
+  if (has_return(first)) return 400;
+  if (const int status = read_first_line(first, request); status != 200) return status;
   Seen seen;
   for (std::string_view line = next_line(rest); !line.empty(); line = next_line(rest)) {
-    if (line.find('\r') != std::string_view::npos) return 400;
+    if (has_return(line)) return 400;
     if (const int status = read_header(line, request, seen); status != 200) return status;
   }
   return 200;

@@ -88,6 +88,7 @@ TEST_CASE("a head that could be read in two ways, or is too large, is refused") 
   CHECK(status_of_head("GET / HTTP/1.1\r\nA : b\r\n\r\n") == 400);
   CHECK(status_of_head("GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n") == 400);
   CHECK(status_of_head("GET / HTTP/1.1\r\nA: \rb\r\n\r\n") == 400);
+  CHECK(status_of_head("GET /a\rb HTTP/1.1\r\n\r\n") == 400);
   CHECK(status_of_head(std::string("GET / HTTP/1.1\r\nA: \0\r\n\r\n", 25)) == 400);
   CHECK(status_of_head("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n") == 411);
   CHECK(status_of_head("POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n") == 400);
