@@ -92,8 +92,8 @@ int read_group(const Request& request, const std::string& group, const std::stri
   if (!text && lasts_without_crane_run(request, group, home)) {
     return refuse(
         group,
-        "its nodes are started by crane-node or crane-run --hosts, each with the identity in its "
-        "own group.toml; a backup contains the group.json of a crane-run on one machine, and a "
+        "crane-node or crane-run --hosts runs its nodes, each with the identity in its own "
+        "group.toml; a backup contains the group.json of a crane-run on one machine, and a "
         "restore creates such a group. Save the server's files, on a follower's host: crane-ctl "
         "data export FILE " +
             group + ", if [server] data names them, or the server's own dump program");
@@ -370,12 +370,14 @@ int back_up(const Request& request) {
   return 0;
 }
 
-// Opens an archive and reads its header.  Returns 0, or the exit status after a message.
+// A backup of which the header is read.
 struct Opened {
   int fd = -1;  // of `reader`
   std::optional<ArchiveReader> reader;
   Restored restored;
 };
+
+// Returns 0, or the exit status after a message.
 int open_backup(const Request& request, Opened& opened) {
   auto fd = open_to_read(request.file);
   if (!fd) return print_error(fd.error());
@@ -414,9 +416,9 @@ int verify_backup(const Request& request) {
   Opened opened;
   if (const int bad = open_backup(request, opened); bad != 0) return bad;
   const About& about = opened.restored.about;
-  const std::string beside = request.file == "-" ? "." : fs::path(request.file).parent_path();
   std::error_code failed;
-  const fs::path parent = fs::absolute(request.dir.empty() ? beside : request.dir, failed);
+  const fs::path beside = fs::absolute(request.file, failed).parent_path();
+  const fs::path parent = request.dir.empty() ? beside : fs::absolute(request.dir, failed);
   NewDirectory scratch((parent / (".verify-" + about.group)).lexically_normal());
   auto done = lay_out(request, *opened.reader, opened.fd, scratch, opened.restored);
   if (!done) return print_error(done.error());
