@@ -168,7 +168,9 @@ class Machine:
                               **{"timeout": 60, **more})
 
     def configuration(self):
-        """Kernel settings are read-only in the machine, and it cannot load modules."""
+        """Kernel settings are read-only in the machine, and it cannot load modules. CRIU needs the
+        device /dev/net/tun, and the next pid of the machine's own namespace; outside of a container
+        both are there."""
         return f"""lxc.uts.name = bare
 lxc.rootfs.path = dir:{self.root}
 lxc.init.cmd = /lib/systemd/systemd
@@ -176,6 +178,8 @@ lxc.net.0.type = empty
 lxc.mount.auto = proc:mixed sys:mixed
 lxc.mount.entry = cgroup2 sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec 0 0
 lxc.autodev = 1
+lxc.mount.entry = /dev/net/tun dev/net/tun none bind,create=file,optional 0 0
+lxc.mount.entry = /proc/sys/kernel/ns_last_pid proc/sys/kernel/ns_last_pid none bind,optional 0 0
 lxc.pty.max = 64
 lxc.cap.drop = mac_admin mac_override sys_module sys_time
 lxc.signal.halt = SIGRTMIN+4

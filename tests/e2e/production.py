@@ -20,6 +20,7 @@ import _packages
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "runtime/launcher/OPERATING.md"
 SECTION = "From nothing to a group that lasts"
+MEMORY = "/etc/crane/web.conf"   # the block of the group with durability memory
 UNITS = [f"crane@shop:{number}" for number in range(3)]
 ROWS = "psql -Atc 'SELECT item FROM orders' postgresql://shop:choose-one@127.0.0.1/shop"
 SERVERS = "pgrep -f ^/usr/lib/postgresql/15/bin/postgres"
@@ -37,6 +38,11 @@ def blocks():
         else:
             found[-1][1].extend(text.splitlines())
     return found
+
+
+def block_with(words):
+    """The number of the block that has these words."""
+    return next(i for i, (commands, _) in enumerate(blocks()) if words in commands)
 
 
 def journal(machine):
@@ -73,8 +79,7 @@ def restarted(machine, unit, before):
 def get_criu(scenario, machine):
     """Types the block that fetches a CRIU. False: none works on this kernel or in this container,
     which is no fault of the document."""
-    number = next(i for i, (commands, _) in enumerate(blocks()) if GET_CRIU in commands)
-    done = machine.run("set -e\n" + blocks()[number][0], INSTALL_SECONDS)
+    done = machine.run("set -e\n" + blocks()[block_with(GET_CRIU)][0], INSTALL_SECONDS)
     if done.returncode != 0 and "no CRIU works on this machine" in done.stdout:
         print(f"SKIPPED: e2e/production: checkpoints: {done.stdout.strip()[-500:]}", flush=True)
         return False
@@ -182,11 +187,7 @@ def backed_up(scenario, machine):
 def crane_run(scenario, machine, has_criu):
     """A group on this machine alone: its replicas survive when crane-run is killed."""
     unit = "crane-run@web"
-    (machine.root / "etc/crane/web.conf").write_text(
-        "CRANE_RUN=--publish 5433:5432 --data /var/lib/postgresql/15/main -- "
-        "/usr/lib/postgresql/15/bin/postgres -D /var/lib/postgresql/15/main "
-        "-c config_file=/etc/postgresql/15/main/postgresql.conf\n")
-    machine.must(f"systemctl start {unit}", 120)
+    type_block(scenario, machine, block_with(MEMORY))
     whole(machine, "web")
     scenario.check("3 of 3 replicas run" in show(machine, unit, "StatusText"),
                    "crane-run is up when its replicas are", show(machine, unit, "StatusText"))
@@ -229,7 +230,7 @@ def body(scenario):
         for number, (commands, _) in enumerate(blocks()[:-1]):
             if GET_CRIU in commands:
                 has_criu = get_criu(scenario, machine)
-            else:
+            elif MEMORY not in commands:   # crane_run() types that one
                 type_block(scenario, machine, number)
         if has_criu:
             checkpoints(scenario, machine)
