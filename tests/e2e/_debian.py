@@ -180,6 +180,9 @@ lxc.mount.entry = cgroup2 sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec 0 0
 lxc.autodev = 1
 lxc.mount.entry = /dev/net/tun dev/net/tun none bind,create=file,optional 0 0
 lxc.mount.entry = /proc/sys/kernel/ns_last_pid proc/sys/kernel/ns_last_pid none bind,optional 0 0
+lxc.mount.entry = /proc/sys/kernel/sem_next_id proc/sys/kernel/sem_next_id none bind,optional 0 0
+lxc.mount.entry = /proc/sys/kernel/msg_next_id proc/sys/kernel/msg_next_id none bind,optional 0 0
+lxc.mount.entry = /proc/sys/kernel/shm_next_id proc/sys/kernel/shm_next_id none bind,optional 0 0
 lxc.pty.max = 64
 lxc.cap.drop = mac_admin mac_override sys_module sys_time
 lxc.signal.halt = SIGRTMIN+4

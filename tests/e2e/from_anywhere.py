@@ -116,7 +116,7 @@ def changes(scenario, group, operator):
                    in out, "the leader's replica is drained", f"{code}: {out}{err}")
     scenario.check(group.wait(number) == 0, "its node has ended with status 0")
     code, summary = operator.status()
-    scenario.check(code == 1 and summary["replicas"][number]["state"] == "node is gone"
+    scenario.check(code == 1 and summary["replicas"][number]["state"] == "drained"
                    and "2 of 3" in summary["verdict"]["text"],
                    "status: its host has no node, and one more loss stops the group", summary)
     code, out, err = operator.ctl("replica", "drain", str((number + 1) % HOSTS))

@@ -13,6 +13,7 @@
 #include "runtime/control/start_file.h"
 #include "runtime/launcher/context_file.h"
 #include "runtime/launcher/control_client.h"
+#include "runtime/launcher/ctl/group_view.h"
 #include "runtime/launcher/ctl/plain_answers.h"
 #include "runtime/launcher/ctl/reach.h"
 #include "runtime/launcher/ctl/sizes.h"
@@ -153,6 +154,18 @@ void explain_absence(const std::string& home, int replica, NodeAnswer& answer) {
   if (answer.reply == Reply::kAbsent) answer.returns = read_notice(own);
 }
 
+// The files of another host say that a replica there is drained; from here, the other nodes do.
+void add_drained(std::map<int, NodeAnswer>& answers) {
+  const Json* const witness = witness_of(answers);
+  if (witness == nullptr) return;
+  for (const Json& peer : control::list_in(*witness, "peers")) {
+    const auto found = answers.find(control::replica_in(peer));
+    if (found == answers.end() || found->second.here) continue;
+    const bool gone = found->second.reply == Reply::kAbsent;
+    if (gone && control::flag_in(peer, "drained")) found->second.reply = Reply::kDrained;
+  }
+}
+
 }  // namespace
 
 std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& group) {
@@ -169,6 +182,7 @@ std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& gro
     answer.status = {};
     answer.reply = Reply::kSilent;
   }
+  add_drained(answers);
   return answers;
 }
 
