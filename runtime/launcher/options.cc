@@ -296,7 +296,7 @@ Outcome check_analysis(Options& o) {
   return Done{};
 }
 
-Outcome check(Options& o, const std::vector<std::string>& publish) {
+Outcome check_replicas(const Options& o) {
   if (o.replicas < 1 || o.replicas % 2 == 0 || o.replicas > kReplicasMost) {
     return failure(Status::kReplicas, "number of replicas", std::to_string(o.replicas),
                    "a group needs an odd number of replicas",
@@ -308,6 +308,17 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
                        " places for others",
                    "a group has at most " + std::to_string(kReplicasMost) + " places", "use fewer");
   }
+  return Done{};
+}
+
+// For the nodes, whose working directory is another one.
+void make_absolute(std::string& path) {
+  std::error_code ignored;
+  if (!path.empty()) path = std::filesystem::absolute(path, ignored).lexically_normal().string();
+}
+
+Outcome check(Options& o, const std::vector<std::string>& publish) {
+  if (auto p = check_replicas(o); !p) return p;
   for (const auto& text : publish) {
     if (const char* wrong = setup::add_publish(text, o.publish); wrong != nullptr) {
       return failure(Status::kUsage, "--publish", text, wrong,
@@ -320,10 +331,10 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
   if (auto p = setup::check_resolver(o.resolver); !p) return p;
   const int here = o.remote.hosts.empty() ? o.places() : 1;
   if (auto p = setup::check_http(o.http, here); !p) return p;
-  for (std::string* path : {&o.http_certificate, &o.http_key, &o.http_users}) {
-    if (path->empty() || !o.remote.hosts.empty()) continue;
-    std::error_code ignored;
-    *path = std::filesystem::absolute(*path, ignored).lexically_normal().string();
+  if (o.remote.hosts.empty()) {
+    for (std::string* path : {&o.dir, &o.http_certificate, &o.http_key, &o.http_users}) {
+      make_absolute(*path);
+    }
   }
   if (auto p = setup::check_http_access(o.http, o); !p) return p;
   if (auto p = setup::check_http_apart(o.http, here, o.publish, o.program); !p) return p;
@@ -335,10 +346,6 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
   if (!setup::good_group_name(o.name)) {
     return failure(Status::kUsage, "--name", o.name, "not a name for a group",
                    "use up to 32 letters, digits, '-', '_' and '.'");
-  }
-  if (!o.dir.empty() && o.remote.hosts.empty()) {
-    std::error_code ignored;
-    o.dir = std::filesystem::absolute(o.dir, ignored).lexically_normal().string();
   }
   if (auto p = resolve_data(o.data, o.container); !p) return p;
   if (auto p = setup::check_binds(o.binds, o.places(), Status::kUsage, "--bind"); !p) {

@@ -58,7 +58,7 @@ def bound(port):
 
 def promtool(*words, text=""):
     done = subprocess.run(["promtool", *words], input=text, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=60)
+                          stderr=subprocess.STDOUT, text=True, timeout=300)
     return done.returncode == 0, done.stdout
 
 
