@@ -129,7 +129,7 @@ def nodes(scenario, machine):
 
 def dumped(scenario, machine):
     """The settings that the document shows for a group of crane-node."""
-    shown = re.search(r"^SOURCE=.*\nCHECK=.*\n", DOCUMENT.read_text(), re.M)[0]
+    shown = re.search(r"^SOURCE='pg_dump.*\nCHECK=.*\n", DOCUMENT.read_text(), re.M)[0]
     (machine.root / "etc/crane/backup/shop.conf").write_text(shown)
     done = machine.run("systemctl start crane-backup@shop.service", 120)
     kept = machine.run("zcat /var/backups/crane/shop/shop-*.crane").stdout

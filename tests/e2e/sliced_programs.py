@@ -30,7 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT / "tests"))
 import steering  # noqa: E402  pylint: disable=wrong-import-position
 
-SLICE_US, STEPS_US, SEED, SECONDS, AT_ONCE = 50, 5, 7, 30, 2
+SLICE_US, STEPS_US, SEED, SECONDS, AT_ONCE = 50, 5, 7, 120, 2
 STUCK = 90  # seconds; crane-solo's limit without a turn
 # Weights in picoseconds: of calls, of loops, of innermost loops.
 WEIGHTS = {"usual": (20_000_000, 20_000_000, 50_000), "full": (20_000_000, 20_000_000, 20_000_000)}
