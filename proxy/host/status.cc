@@ -31,6 +31,13 @@ nlohmann::json number_or_null(bool is_known, std::int64_t number) {
   return is_known ? nlohmann::json(number) : nlohmann::json();
 }
 
+nlohmann::json host_json(const replica::HostNote& host) {
+  return {{"commit", std::string(host.commit, strnlen(host.commit, sizeof host.commit))},
+          {"begun_unix_s", host.begun_unix_s},
+          {"disk_bytes", host.disk_bytes},
+          {"disk_free_bytes", host.disk_free_bytes}};
+}
+
 // Another member: the leader's knowledge of it, and its own reports.
 nlohmann::json peer_json(const NodeStatus& s, const consensus::MemberStatus& m,
                          nlohmann::json known) {
@@ -44,6 +51,7 @@ nlohmann::json peer_json(const NodeStatus& s, const consensus::MemberStatus& m,
     known["readiness"] = control::to_json(*seen.reported);
     known["applied"] = seen.applied;
   }
+  if (seen.host) known["host"] = host_json(*seen.host);
   if (s.role != "leader") return known;
   const replica::FollowerLag lag = s.lag_of(m.id);
   known.update(

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include "proxy/host/backlog_room.h"
 #include "proxy/host/out_of_band.h"
 #include "proxy/host/placement.h"
+#include "runtime/setup/version.h"
 
 namespace crane::node {
 namespace {
@@ -87,6 +89,7 @@ void describe_check(const LiveCheck& check, NodeStatus& s) {
 StatusReporter::StatusReporter(const StatusSources& sources)
     : from_(sources),
       events_(sources.config.replica_dir() + "/events.jsonl", sources.config.replica),
+      begun_unix_s_(unix_ms() / 1000),
       own_(ReplicaId{sources.config.replica}) {}
 
 bool StatusReporter::takes_clients() const {
@@ -242,8 +245,22 @@ void StatusReporter::send_notes(const replica::Glance& seen, std::int64_t now_ns
   for (const ReplicaId to : report.to) {
     // If this note is lost, the peer does not know why the others are away.
     if (!drained.empty() && own_.notes().is_new(to)) (void)send(from_.group, to, drained);
+    // A person looks at the peer. If this note is lost, the next one comes with its next question.
+    if (own_.notes().is_asked_by(to)) (void)send(from_.group, to, host_note());
     own_.sent(to, send(from_.group, to, report.note), now_ns);
   }
+}
+
+replica::HostNote StatusReporter::host_note() const {
+  replica::HostNote note;
+  note.begun_unix_s = begun_unix_s_;
+  struct statvfs found {};
+  if (::statvfs(from_.config.dir.c_str(), &found) == 0) {
+    note.disk_bytes = found.f_blocks * found.f_frsize;
+    note.disk_free_bytes = found.f_bavail * found.f_frsize;
+  }
+  std::strncpy(note.commit, setup::commit(), sizeof note.commit - 1);
+  return note;
 }
 
 void StatusReporter::is_drained() {

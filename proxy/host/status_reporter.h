@@ -84,9 +84,13 @@ class StatusReporter {
   void on_report(ReplicaId from, const replica::DrainedNote& note) {
     own_.notes().on_drained(from, note);
   }
+  void on_report(ReplicaId from, const replica::HostNote& note) {
+    own_.notes().on_host(from, note);
+  }
 
  private:
   replica::Glance glance() const;
+  replica::HostNote host_note() const;
   void look(std::int64_t now_ns);
   bool takes_clients() const;
   bool no_room() const;
@@ -98,6 +102,7 @@ class StatusReporter {
   StatusSources from_;
   EventLog events_;
   StuckWatch stuck_;
+  const std::int64_t begun_unix_s_;
   replica::SelfReport own_;
 };
 

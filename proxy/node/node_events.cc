@@ -47,6 +47,9 @@ void Node::on_message(ReplicaId from, std::span<const std::byte> bytes) {
     void operator()(const replica::PeerNote& m) {
       if (node.status_ != nullptr) node.status_->on_report(from, m, node.now_ns_);
     }
+    void operator()(const replica::HostNote& m) {
+      if (node.status_ != nullptr) node.status_->on_report(from, m);
+    }
     void operator()(const replica::DrainedNote& m) {
       if (node.status_ != nullptr) node.status_->on_report(from, m);
     }

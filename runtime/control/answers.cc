@@ -45,6 +45,13 @@ constexpr F kVerdict[] = {
 
 // --- a member, in the view of a node
 
+constexpr F kHost[] = {
+    {"commit", Holds::kText, kAlways, "of its build"},
+    {"begun_unix_s", Holds::kNumber, kAlways, "when its node began"},
+    {"disk_bytes", Holds::kNumber, kAlways,
+     "size of the file system of its group's directory; 0: not known"},
+    {"disk_free_bytes", Holds::kNumber, kAlways, "free there"},
+};
 constexpr F kMemberFields[] = {
     {"replica", Holds::kNumber, kAlways, "its number"},
     {"member", Holds::kText, kAlways, "voter, learner or analysis"},
@@ -57,6 +64,7 @@ constexpr F kMemberFields[] = {
     {"drained", Holds::kFlag, kSometimes,
      "of one that is not connected: an operator drained it, or it is lost; absent: not known"},
     {"readiness", Holds::kObject, kSometimes, "as it has told", kReadiness},
+    {"host", Holds::kObject, kSometimes, "its node and machine, as it has told", kHost},
     {"last", Holds::kNumber, kSometimes, "log index up to which it holds the log"},
     {"applied", Holds::kNumber, kSometimes, "log index up to which its server took the log"},
     {"lag_entries", Holds::kNumber, kSometimes,

@@ -40,7 +40,10 @@ def member(replica, **more):
 def peer(replica, **more):
     return {**member(replica), "streaming": True, "silent": False, "was_there": True,
             "readiness": readiness(), "applied": 48_211, "last": 48_213, "lag_entries": 2,
-            "lag_ms": 0, **more}
+            "lag_ms": 0, "host": {"commit": PARTS["build"]["commit"],
+                                  "begun_unix_s": NOW_MS // 1000 - 7_200 * (1 + replica),
+                                  "disk_bytes": 100_000_000_000,
+                                  "disk_free_bytes": 70_000_000_000 - replica}, **more}
 
 
 PARTS = {
@@ -107,7 +110,7 @@ def status(own=0, leader=0, peers=None, said=None, **more):
 
 def away(replica, **more):
     one = peer(replica, connected=False, streaming=False, **more)
-    del one["readiness"], one["applied"]
+    del one["readiness"], one["applied"], one["host"]
     return one
 
 
@@ -127,6 +130,12 @@ def lost(**more):
     note = "replica 2 is gone"
     return status(peers=[peer(1), away(2, **more)], may_lose=0,
                   said=verdict("degraded", ONE_MORE + note, [note]))
+
+
+def mixed():
+    other = peer(1)
+    other["host"] = {**other["host"], "commit": "0a1b2c3d4e5f", "disk_free_bytes": 2_000_000_000}
+    return status(peers=[other, peer(2)])
 
 
 def replaying():
@@ -219,6 +228,8 @@ def large():
 STATES = {
     "healthy": (status, "good", ["ready to lead", "serves the clients", "What happened",
                                  "no checkpoint: at log index 43,000"]),
+    "mixed": (mixed, "good", ["0a1b2c3d4e5f, another build than here, runs for 4 h",
+                              "2 GB free of 100 GB, nearly full"]),
     "follower": (lambda: status(own=1), "good", ["led by replica 0", "this page"]),
     "one-lost": (lambda: lost(drained=False), "warn", ["lost", "ONE MORE LOSS STOPS IT"]),
     "one-gone": (lost, "warn", ["gone: lost or drained", "ONE MORE LOSS STOPS IT"]),

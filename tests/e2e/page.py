@@ -208,6 +208,8 @@ def well(scenario, browser, group, first):
     facts = text_of(browser, "#own")
     scenario.check("free of" in facts and "runs for" in facts and "version" in facts,
                    "free space, version and running time are shown", facts)
+    browser.wait("document.querySelector('#nodes').innerText.split('free of').length === 4", 60)
+    scenario.check(True, "free space of each replica's node is shown")
     check_calm(scenario, browser, f"http://127.0.0.1:{first + leader}/", "a leader's page")
     pictures(scenario, browser, "follower", first + other, "good", serving, "#text")
     scenario.check(browser.ask("document.querySelector('#seen a').href")

@@ -88,6 +88,10 @@ void PeerNotes::on_drained(ReplicaId from, const DrainedNote& note) {
   }
 }
 
+void PeerNotes::on_host(ReplicaId from, const HostNote& note) {
+  if (value(from) < peers_.size()) peers_[value(from)].host = note;
+}
+
 DrainedNote PeerNotes::drained() const noexcept {
   DrainedNote note;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
@@ -126,7 +130,11 @@ std::vector<ReplicaId> PeerNotes::due(const PeerNote& own,
       p.there = connected[i];
       p.was_there = before.was_there || p.there;
       if (!p.there) p.absence = before.leaves ? Absence::kDrained : Absence::kLost;
-      if (early) p.note = before.note, p.last_received_ns = before.last_received_ns;
+      if (early) {
+        p.note = before.note;
+        p.host = before.host;
+        p.last_received_ns = before.last_received_ns;
+      }
     }
     if (is_note_due(p, unsettled, now_ns)) {
       to.push_back(ReplicaId{static_cast<std::uint8_t>(i)});
@@ -172,6 +180,7 @@ PeerView PeerNotes::seen(ReplicaId peer, ReplicaId leader, std::int64_t now_ns) 
   if (!p.note) return seen;
   seen.reported = reported(peer);
   seen.applied = p.note->applied;
+  seen.host = p.host;
   return seen;
 }
 

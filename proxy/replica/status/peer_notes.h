@@ -42,6 +42,7 @@ struct PeerView {
   bool receives_log = true;  // according to the leader; true if the leader has sent no note
   std::optional<control::Readiness> reported;  // nullopt: no note since it connected (NOTES-1)
   std::uint64_t applied = 0;                   // according to its note
+  std::optional<HostNote> host;                // nullopt: as above
 };
 
 PeerNote note_of(const control::Readiness& own, std::uint64_t applied);
@@ -53,10 +54,13 @@ class PeerNotes {
 
   void on_report(ReplicaId from, const PeerNote& note, std::int64_t now_ns);
   void on_drained(ReplicaId from, const DrainedNote& note);
+  void on_host(ReplicaId from, const HostNote& note);
   // The replicas that count as drained, for a peer that has just connected.
   DrainedNote drained() const noexcept;
   // Whether the peer has got no note since it connected.
   bool is_new(ReplicaId peer) const noexcept { return peers_[value(peer)].sent == 0; }
+  // Whether the peer asked for a note, and waits for it.
+  bool is_asked_by(ReplicaId peer) const noexcept { return peers_[value(peer)].answer_requested; }
   // The peers to send `own` to, given the connected `members`; sent() reports whether it was sent.
   std::vector<ReplicaId> due(const PeerNote& own, std::span<const consensus::MemberStatus> members,
                              std::int64_t now_ns);
@@ -85,6 +89,7 @@ class PeerNotes {
     bool leaves = false;                  // it said that it is being drained
     Absence absence = Absence::kUnknown;  // why it is not there
     std::optional<PeerNote> note;
+    std::optional<HostNote> host;
     std::int64_t last_received_ns = 0;
     std::int64_t request_ns = 0;  // when it was asked; 0: it has answered since
     bool answer_requested = false;

@@ -159,6 +159,30 @@ TEST_CASE("peer notes: what others say counts only of a peer that was never seen
   CHECK(notes.drained().empty());
 }
 
+TEST_CASE("peer notes: who asks also gets the facts of the machine, which end with the connection",
+          "[node]") {
+  Pair p;
+  p.step();
+  CHECK_FALSE(p.notes.is_asked_by(ReplicaId{1}));
+  PeerNote question = note_of(p.own, 5);
+  question.asks = 1;
+  p.notes.on_report(ReplicaId{1}, question, p.now_ns);
+  CHECK(p.notes.is_asked_by(ReplicaId{1}));
+  p.notes.sent(ReplicaId{1}, true, p.now_ns);
+  CHECK_FALSE(p.notes.is_asked_by(ReplicaId{1}));
+  HostNote note;
+  note.disk_bytes = 7;
+  p.notes.on_host(ReplicaId{1}, note);
+  CHECK(p.notes.seen(ReplicaId{1}, ReplicaId{0}, p.now_ns).host->disk_bytes == 7);
+  p.members[1].connected = false;
+  p.now_ns += PeerNotes::kAnswerNs;
+  p.step();
+  CHECK_FALSE(p.notes.seen(ReplicaId{1}, ReplicaId{0}, p.now_ns).host);
+  p.members[1].connected = true;
+  p.step();
+  CHECK_FALSE(p.notes.seen(ReplicaId{1}, ReplicaId{0}, p.now_ns).host);
+}
+
 TEST_CASE("peer notes: a peer whose note is old is asked, and is silent if it does not answer",
           "[node]") {
   Pair p;
