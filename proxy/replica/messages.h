@@ -120,8 +120,8 @@ struct DrainedNote {
   bool empty() const noexcept { return replicas == std::array<std::uint64_t, 2>{}; }
 };
 
-// From a replica to a peer that asked it for a PeerNote: its node and machine, for people who look at
-// the peer.
+// From a replica to a peer that asked it for a PeerNote: its node and machine, for people who look
+// at the peer.
 struct HostNote {
   std::int64_t begun_unix_s = 0;                      // the start of its node
   std::uint64_t disk_bytes = 0, disk_free_bytes = 0;  // of its group's directory; 0: not known
@@ -157,9 +157,9 @@ struct MessageRow<DrainedNote> : Row<9, 1> {};
 template <>
 struct MessageRow<HostNote> : Row<10, 1> {};
 
-using Message = std::variant<ProgressMessage, CommittedMessage, ServerPlaceMessage, CheckpointNote,
-                             RefusalMessage, PeerNote, proxy::Digest, CheckpointWish, DrainedNote,
-                             HostNote>;
+using Message =
+    std::variant<ProgressMessage, CommittedMessage, ServerPlaceMessage, CheckpointNote,
+                 RefusalMessage, PeerNote, proxy::Digest, CheckpointWish, DrainedNote, HostNote>;
 
 // --- the codec
 
