@@ -47,8 +47,8 @@ std::string reason() {
 }
 
 Outcome unusable(const std::string& what, const std::string& path, const std::string& cause,
-                 const std::string& todo) {
-  return failure(Status::kHttpFiles, "cannot use " + what, path, cause, todo);
+                 const std::string& remedy) {
+  return failure(Status::kHttpFiles, "cannot use " + what, path, cause, remedy);
 }
 
 // A key with a passphrase must not make the program wait at a terminal.

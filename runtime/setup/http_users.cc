@@ -24,8 +24,8 @@ constexpr std::size_t kHashLength = 86;
 constexpr const char* kUsers = "the users of HTTP";
 
 Outcome unusable(const std::string& what, const std::string& path, const std::string& cause,
-                 const std::string& todo) {
-  return failure(Status::kHttpFiles, "cannot use " + what, path, cause, todo);
+                 const std::string& remedy) {
+  return failure(Status::kHttpFiles, "cannot use " + what, path, cause, remedy);
 }
 
 bool only(std::string_view text, std::string_view more) {
@@ -64,7 +64,7 @@ const char* mistake_of(std::string_view hash) {
 }
 
 struct Mistake {
-  std::string cause, todo;  // an empty cause: none
+  std::string cause, remedy;  // an empty cause: none
 };
 
 Mistake read_user(std::string_view line, HttpUser& user) {
@@ -110,7 +110,7 @@ Outcome parse_http_users(const std::string& text, const std::string& path,
       wrong = {"there are more than 64 users", "remove some"};
     }
     if (!wrong.cause.empty()) {
-      return unusable(kUsers, path + ":" + std::to_string(number), wrong.cause, wrong.todo);
+      return unusable(kUsers, path + ":" + std::to_string(number), wrong.cause, wrong.remedy);
     }
     users.push_back(std::move(user));
   }

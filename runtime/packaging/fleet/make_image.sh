@@ -11,7 +11,6 @@
 set -eu
 
 SLIM=debian:bookworm-slim OF_PACKAGES=localhost/crane-base:bookworm
-MIRROR=http://deb.debian.org/debian
 here=$(dirname "$(realpath "$0")")
 
 fail() { # fail TEXT
@@ -36,8 +35,9 @@ bootstrap() {
   trap 'rm -rf "$work"' EXIT
   trap 'exit 130' INT TERM
   mirror=$("$here/../../../checkpoint/get_criu.sh" --mirrors /etc/apt | grep '/debian/*$' |
-    head -n 1)
-  mirror=${mirror:-$MIRROR}
+    head -n 1) || true
+  [ -n "$mirror" ] ||
+    fail "apt names no mirror of Debian; add one to /etc/apt/sources.list, or set BASE to an image"
   echo "make_image: makes $OF_PACKAGES with debootstrap, from $mirror"
   debootstrap --variant=minbase bookworm "$work/root" "$mirror" > "$work/log" 2>&1 || {
     status=$?
