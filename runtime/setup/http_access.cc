@@ -46,11 +46,6 @@ std::string reason() {
   return text == nullptr ? "OpenSSL gives no reason" : text;
 }
 
-Outcome unusable(const std::string& what, const std::string& path, const std::string& cause,
-                 const std::string& remedy) {
-  return failure(Status::kHttpFiles, "cannot use " + what, path, cause, remedy);
-}
-
 // A key with a passphrase must not make the program wait at a terminal.
 int no_passphrase(char*, int, int, void*) { return -1; }
 
@@ -126,24 +121,24 @@ Outcome read_http_tls(const std::string& certificate, const std::string& key, Ht
   std::string text;
   if (auto p = read_private_file(kKey, key, text); !p) return p;
   TlsContext context(SSL_CTX_new(TLS_server_method()));
-  if (context == nullptr) return unusable(kCertificate, certificate, reason(), "try again");
+  if (context == nullptr) return unusable_file(kCertificate, certificate, reason(), "try again");
   ERR_clear_error();
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE |
                                          SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);
   if (SSL_CTX_use_certificate_chain_file(context.get(), certificate.c_str()) != 1) {
-    return unusable(kCertificate, certificate, reason(),
-                    "name a file with the certificate and those that signed it, in PEM");
+    return unusable_file(kCertificate, certificate, reason(),
+                         "name a file with the certificate and those that signed it, in PEM");
   }
   if (!use_key(context.get(), text)) {
     const bool other = ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH;
-    return unusable(kKey, key, reason(),
-                    other ? "name the key of " + certificate
-                          : "name a file with a private key in PEM, without a passphrase");
+    return unusable_file(kKey, key, reason(),
+                         other ? "name the key of " + certificate
+                               : "name a file with a private key in PEM, without a passphrase");
   }
   if (SSL_CTX_check_private_key(context.get()) != 1) {
-    return unusable(kKey, key, reason(), "name the key of " + certificate);
+    return unusable_file(kKey, key, reason(), "name the key of " + certificate);
   }
   tls.expires_unix_s = expiry_of(context.get());
   tls.context = std::move(context);

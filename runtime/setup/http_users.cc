@@ -23,11 +23,6 @@ constexpr std::size_t kSaltMax = 16;
 constexpr std::size_t kHashLength = 86;
 constexpr const char* kUsers = "the users of HTTP";
 
-Outcome unusable(const std::string& what, const std::string& path, const std::string& cause,
-                 const std::string& remedy) {
-  return failure(Status::kHttpFiles, "cannot use " + what, path, cause, remedy);
-}
-
 bool only(std::string_view text, std::string_view more) {
   return std::all_of(text.begin(), text.end(), [more](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -90,6 +85,11 @@ Mistake read_user(std::string_view line, HttpUser& user) {
 
 }  // namespace
 
+Outcome unusable_file(const std::string& what, const std::string& path, const std::string& cause,
+                      const std::string& remedy) {
+  return failure(Status::kHttpFiles, "cannot use " + what, path, cause, remedy);
+}
+
 Outcome parse_http_users(const std::string& text, const std::string& path,
                          std::vector<HttpUser>& users) {
   users.clear();
@@ -110,38 +110,39 @@ Outcome parse_http_users(const std::string& text, const std::string& path,
       wrong = {"there are more than 64 users", "remove some"};
     }
     if (!wrong.cause.empty()) {
-      return unusable(kUsers, path + ":" + std::to_string(number), wrong.cause, wrong.remedy);
+      return unusable_file(kUsers, path + ":" + std::to_string(number), wrong.cause, wrong.remedy);
     }
     users.push_back(std::move(user));
   }
   if (!users.empty()) return Done{};
-  return unusable(kUsers, path, "it names no user", "add a line as ada:read:HASH");
+  return unusable_file(kUsers, path, "it names no user", "add a line as ada:read:HASH");
 }
 
 Outcome read_private_file(const std::string& what, const std::string& path, std::string& text) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return unusable(what, path, strerror(errno), "make it, or name another file");
+  if (fd < 0) return unusable_file(what, path, strerror(errno), "make it, or name another file");
   struct stat info {};
   fstat(fd, &info);
   text.resize(kFileMax + 1);
   const ssize_t got = S_ISREG(info.st_mode) ? read(fd, text.data(), text.size()) : 0;
   const int why = errno;
   close(fd);
-  if (!S_ISREG(info.st_mode)) return unusable(what, path, "not a file", "name another file");
-  if (got < 0) return unusable(what, path, strerror(why), "make it readable");
+  if (!S_ISREG(info.st_mode)) return unusable_file(what, path, "not a file", "name another file");
+  if (got < 0) return unusable_file(what, path, strerror(why), "make it readable");
   text.resize(static_cast<std::size_t>(got));
-  if (text.size() > kFileMax) return unusable(what, path, "larger than 256 KiB", "name another");
+  if (text.size() > kFileMax)
+    return unusable_file(what, path, "larger than 256 KiB", "name another");
   if ((info.st_mode & 027) != 0) {
     char mode[8];
     std::snprintf(mode, sizeof mode, "%04o", info.st_mode & 07777U);
-    return unusable(
+    return unusable_file(
         what, path,
         std::string("others may read it, or its group may write to it (mode ") + mode + ")",
         "chmod 600 it; if it was open to others for long, make a new one");
   }
   if (info.st_uid != geteuid() && info.st_uid != 0) {
-    return unusable(what, path, "it belongs to another user",
-                    "chown it to root or to the user that runs the group");
+    return unusable_file(what, path, "it belongs to another user",
+                         "chown it to root or to the user that runs the group");
   }
   return Done{};
 }

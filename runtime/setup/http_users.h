@@ -31,6 +31,9 @@ struct HttpUser {
   std::string hash;  // of crypt(3)
 };
 
+// The error (kHttpFiles) of a file of HTTP; `what`: "the key of HTTP".
+Outcome unusable_file(const std::string& what, const std::string& path, const std::string& cause,
+                      const std::string& remedy);
 // Errors: kHttpFiles; the message names the line.
 Outcome parse_http_users(const std::string& text, const std::string& path,
                          std::vector<HttpUser>& users);

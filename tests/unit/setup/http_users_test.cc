@@ -3,38 +3,18 @@
 #include "runtime/setup/http_users.h"
 
 #include <openssl/ssl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
-#include <filesystem>
-#include <fstream>
 
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/http_access.h"
+#include "tests/unit/setup/scratch.h"
 
 namespace crane::setup {
 namespace {
 
-namespace fs = std::filesystem;
-
 const std::string kHash(86, 'x');
-
-struct Scratch {
-  std::string path;
-  Scratch() {
-    char name[] = "/tmp/crane-http-XXXXXX";
-    REQUIRE(mkdtemp(name) != nullptr);
-    path = name;
-  }
-  ~Scratch() { fs::remove_all(path); }
-  std::string file(const std::string& name, const std::string& text, mode_t mode) const {
-    const std::string whole = path + "/" + name;
-    std::ofstream(whole) << text;
-    REQUIRE(chmod(whole.c_str(), mode) == 0);
-    return whole;
-  }
-};
 
 // The message of a refused file of users; empty: it is accepted.
 std::string refusal(const std::string& text) {

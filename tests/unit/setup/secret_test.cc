@@ -1,36 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/setup/secret.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
-#include <filesystem>
-#include <fstream>
+
+#include "tests/unit/setup/scratch.h"
 
 using namespace crane::setup;
 using crane::Outcome;
-namespace fs = std::filesystem;
-
-namespace {
-
-struct Scratch {
-  std::string path;
-  Scratch() {
-    char name[] = "/tmp/crane-secret-XXXXXX";
-    REQUIRE(mkdtemp(name) != nullptr);
-    path = name;
-  }
-  ~Scratch() { fs::remove_all(path); }
-  std::string file(const std::string& name, const std::string& text, mode_t mode) const {
-    const std::string whole = path + "/" + name;
-    std::ofstream(whole) << text;
-    REQUIRE(chmod(whole.c_str(), mode) == 0);
-    return whole;
-  }
-};
-
-}  // namespace
 
 TEST_CASE("secret: a generated one can be used, and is not generated twice", "[setup]") {
   Scratch scratch;
