@@ -78,11 +78,11 @@ int refuse(const std::string& group, const std::string& why) {
   return kRefused;
 }
 
-namespace {
-
 bool is_number(const std::string& word) {
   return !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
 }
+
+namespace {
 
 int choose_far_group(const Request& request, std::vector<std::string>& groups) {
   const std::string& known = request.context->group;

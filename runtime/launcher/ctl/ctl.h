@@ -79,6 +79,8 @@ struct RequestResult {
 };
 
 void print(const std::string& text);
+// Whether a word is digits only, as a replica's number is.
+bool is_number(const std::string& word);
 // Prints "refused: GROUP: WHY" and returns the exit status for it.
 int refuse(const std::string& group, const std::string& why);
 
@@ -159,7 +161,7 @@ struct Running {
   std::size_t files = 0;  // generation of the machine's files
 };
 Running running_in(const nlohmann::json& summary);  // ctl_upgrade.cc
-// What a server's upgrade in this state (a node's `upgrade.state`) waits for; "": it is decided.
+// The step that an upgrade of the server waits for; `state`: a node's `upgrade.state`.  "": none.
 const char* upgrade_step(const std::string& state);  // ctl_upgrade.cc
 // Whether all replicas of this machine have this build's agreed versions.
 bool is_of_this_build(const Request& request, const std::string& group);

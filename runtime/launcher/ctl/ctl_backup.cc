@@ -430,8 +430,7 @@ int verify_backup(const Request& request) {
 
 // A number is a replica, anything else a file.
 int restore(Request& r) {
-  const bool number = r.file.size() <= 3 && !r.file.empty() &&
-                      r.file.find_first_not_of("0123456789") == std::string::npos;
+  const bool number = r.file.size() <= 3 && is_number(r.file);
   if (!number && (!r.group.empty() || !r.checkpoint.empty())) {
     print_message("command line: crane-ctl: restore " + r.file +
                   " names a file, which contains the group's name; leave out " + r.group);

@@ -24,15 +24,12 @@ std::vector<std::string> usual_directories() {
   return all;
 }
 
-// crane-replay works in a directory with such a name.
-bool is_replay(const std::string& name) { return name[0] == '.'; }
-
 void look_in(const std::string& dir, std::map<std::string, std::string>& found, bool& denied) {
   std::error_code failure;
   for (const auto& entry : fs::directory_iterator(dir, failure)) {
     const std::string name = entry.path().filename().string();
     bool hidden = false;
-    if (is_replay(name)) continue;
+    if (!setup::good_group_name(name)) continue;  // for example the place of a crane-replay
     if (!find_replicas(dir, name, hidden).empty()) found.emplace(name, dir);
     denied = denied || hidden;
   }
@@ -50,7 +47,7 @@ void look_at_homes(std::map<std::string, std::string>& found, bool& denied) {
     const fs::path home = fs::read_symlink(entry.path() / setup::kHome, unread);
     denied = denied || is_denied(unread);
     bool hidden = false;
-    if (unread || is_replay(home.filename()) ||
+    if (unread || !setup::good_group_name(home.filename()) ||
         find_replicas(home.parent_path(), home.filename(), hidden).empty())
       continue;
     found.emplace(home.filename(), home.parent_path());
