@@ -8,10 +8,12 @@
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "checkpoint/image.h"
 #include "dmt/base/clock.h"
 #include "proxy/host/event_log.h"
+#include "runtime/control/journal.h"
 #include "runtime/control/schema.h"
 
 namespace crane::node {
@@ -166,11 +168,8 @@ std::string OperatorRequests::events(const control::Message& request) const {
   constexpr std::size_t kBytes = 96U << 10;  // fits into one message of the control socket
   const NewestEvents newest = newest_events(config_.replica_dir() + "/events.jsonl",
                                             request.number<std::size_t>("last"), kBytes);
-  nlohmann::json events = nlohmann::json::array();
-  for (const std::string& line : newest.lines) {
-    nlohmann::json event = nlohmann::json::parse(line, nullptr, false);
-    if (event.is_object()) events.push_back(std::move(event));
-  }
+  std::vector<nlohmann::json> events;
+  for (const std::string& line : newest.lines) control::add_events(line, events);
   nlohmann::json answer = control::accepted(fmt::format("{} events", events.size()));
   answer["events"] = std::move(events);
   answer["all"] = newest.all;
