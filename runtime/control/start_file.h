@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a node does before it answers requests.  It may have to fetch and unpack a checkpoint, which
-// takes minutes if that is large.  Meanwhile r<N>/starting.json contains
-// {"pid":7,"operations":[..]} with the operations of a node's status, for crane-ctl and crane-run.
+// How far a starting node is.  It answers no requests while it fetches and unpacks a checkpoint,
+// which takes minutes if that is large.  Meanwhile it keeps r<N>/starting.json,
+// {"pid":7,"operations":[..]}, with the operations of a node's status, for crane-ctl and crane-run.
 //
 // Only the node with that pid makes the file, and removes it when it is done; a file of an ended
 // process counts for nothing.

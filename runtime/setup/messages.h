@@ -41,8 +41,7 @@
 //           --data
 //   194     the group's data belong to another command     run that command, or crane-ctl upgrade
 //   195     the certificate, the key or the users of HTTP  see the message, which names the file
-//   and
-//           cannot be used                                 the line
+//           cannot be used                                 and the line
 //
 // The last three are larger than 128 + n for every signal n, and smaller than systemd's own.
 //

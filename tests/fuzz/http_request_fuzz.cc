@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stranger sends to a node's HTTP address: any bytes are an incomplete head, a refusal, or a
-// request within the limits, whatever follows it.  Credentials and files of users: the same.
+// A stranger may send any bytes to a node's HTTP address.  The node reads them as an incomplete
+// head, a refusal, or a request within the limits.  Credentials and files of users are read alike.
 
 #include "dmt/base/assert.h"
 #include "proxy/host/http/logins.h"
