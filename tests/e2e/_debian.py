@@ -24,6 +24,10 @@ SUITE = "bookworm"
 # procps: pgrep shows whether processes are left.
 SMALL = ["--variant=minbase", "--include=systemd-sysv,dbus,procps"]
 PROXY_PORT = 3142
+# Of namespaces for pids, UTS and IPC. The kernel finds the namespace by the process that writes.
+NAMESPACE_SETTINGS = ["proc/sys/kernel/" + name for name in
+                      ("ns_last_pid", "sem_next_id", "msg_next_id", "shm_next_id", "hostname",
+                       "domainname")]
 CLONE_NEWNET = 0x40000000
 BOOT_SECONDS = 60
 
@@ -169,8 +173,10 @@ class Machine:
 
     def configuration(self):
         """Kernel settings are read-only in the machine, and it cannot load modules. CRIU needs the
-        device /dev/net/tun, and the next pid of the machine's own namespace; outside of a container
-        both are there."""
+        device /dev/net/tun, and the settings of namespaces; outside of a container both are there.
+        It also sets the clocks of time namespaces, which needs sys_time."""
+        binds = "\n".join(f"lxc.mount.entry = /{path} {path} none bind,optional 0 0"
+                          for path in NAMESPACE_SETTINGS)
         return f"""lxc.uts.name = bare
 lxc.rootfs.path = dir:{self.root}
 lxc.init.cmd = /lib/systemd/systemd
@@ -179,12 +185,9 @@ lxc.mount.auto = proc:mixed sys:mixed
 lxc.mount.entry = cgroup2 sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec 0 0
 lxc.autodev = 1
 lxc.mount.entry = /dev/net/tun dev/net/tun none bind,create=file,optional 0 0
-lxc.mount.entry = /proc/sys/kernel/ns_last_pid proc/sys/kernel/ns_last_pid none bind,optional 0 0
-lxc.mount.entry = /proc/sys/kernel/sem_next_id proc/sys/kernel/sem_next_id none bind,optional 0 0
-lxc.mount.entry = /proc/sys/kernel/msg_next_id proc/sys/kernel/msg_next_id none bind,optional 0 0
-lxc.mount.entry = /proc/sys/kernel/shm_next_id proc/sys/kernel/shm_next_id none bind,optional 0 0
+{binds}
 lxc.pty.max = 64
-lxc.cap.drop = mac_admin mac_override sys_module sys_time
+lxc.cap.drop = mac_admin mac_override sys_module
 lxc.signal.halt = SIGRTMIN+4
 """
 
