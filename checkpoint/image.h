@@ -95,9 +95,9 @@ class Checkpoints {
   // Reads the whole checkpoint, and sets or removes the mark `verified`. kDamaged names the file.
   Outcome verify(const std::string& name);
   // Records that a replica that began at this checkpoint differed from the others at log index
-  // `at`.  The mark outlives the process.  After kDifferencesMost differences in a row at the same
-  // index, the checkpoint is distrusted: it lacks something, or the server's files on this machine
-  // have changed.
+  // `at`, or that its server did not start (`at`: the checkpoint's index).  The mark outlives the
+  // process.  After kDifferencesMost differences in a row at the same index, the checkpoint is
+  // distrusted: it lacks something, or the server's files on this machine have changed.
   static constexpr unsigned kDifferencesMost = 2;
   Outcome note_difference(const std::string& name, Index at);
   // Reads the current mark; false if there is no such checkpoint.

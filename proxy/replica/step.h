@@ -189,7 +189,7 @@ enum class Purpose : std::uint8_t {
 struct CheckpointView {
   consensus::LogPlace at;
   bool here = false;        // this replica took it
-  bool distrusted = false;  // replicas that began at it differed (START-3)
+  bool distrusted = false;  // replicas that began at it differed or failed (START-3)
 };
 struct Found {
   Purpose purpose{};

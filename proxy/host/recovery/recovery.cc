@@ -446,6 +446,12 @@ void Recovery::distrust(std::uint64_t verified, Index at) {
   packer_->distrust(verified);
 }
 
+bool Recovery::server_failed(const std::string& why) {
+  if (restart_->failed_to_start(why)) return true;
+  start_.server_failed();
+  return false;
+}
+
 void Recovery::stop() {
   if (packer_ != nullptr) packer_->stop();
   if (shipping_ != nullptr) shipping_->stop();

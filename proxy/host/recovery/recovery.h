@@ -108,7 +108,7 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   // It is being ended, and another one takes its place.
   bool restarts_server() const noexcept { return restart_->under_way(); }
   // It did not start, or took no turn; false: it is not on trial for an upgrade.
-  bool server_failed(const std::string& why) { return restart_->failed_to_start(why); }
+  bool server_failed(const std::string& why);
   void dump_prepared();
   void dump_ended(const std::string& why_not, const std::string& refusal);
 

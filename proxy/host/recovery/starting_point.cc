@@ -88,8 +88,10 @@ Outcome StartingPoint::find() {
     any = true;
     if (tries != replica::Try::kYes) {
       const bool left_out = tries == replica::Try::kLeftOut;
-      spdlog::warn("replicas that began at this checkpoint differed from the others: {}{}",
-                   one.path, left_out ? "; it is skipped" : ", and there is no other");
+      spdlog::warn(
+          "replicas that began at this checkpoint differed from the others, or their server did "
+          "not start: {}{}",
+          one.path, left_out ? "; it is skipped" : ", and there is no other");
       if (left_out) continue;
     }
     const Attempt attempt = try_one(one, target);
@@ -255,7 +257,11 @@ void StartingPoint::differed(Index at) const {
   const Outcome noted =
       checkpoint::Checkpoints({path.parent_path(), 1, {}}).note_difference(path.filename(), at);
   if (noted.ok() || noted.error().code == Code::kNotFound) return;  // not found: removed meanwhile
-  spdlog::error("cannot note that a replica differed after {}: {}", path_, noted.error().message());
+  spdlog::error("cannot mark the checkpoint {}: {}", path_, noted.error().message());
+}
+
+void StartingPoint::server_failed() const {
+  if (member_ && resumes()) differed(state_.at.index);
 }
 
 // --- the server runs ----------------------------------------------------------------------------

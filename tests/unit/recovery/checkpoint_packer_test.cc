@@ -210,6 +210,26 @@ TEST_CASE_METHOD(World, "a checkpoint after which a replica differs each time is
   CHECK(begins_at() == Index{12});
 }
 
+TEST_CASE_METHOD(World, "a checkpoint at which the server fails to start twice is left out",
+                 "[packer][START-3]") {
+  make(5);
+  make(9);
+  config.restore = true;
+  for (const std::uint64_t at : {9U, 9U, 5U}) {
+    StartingPoint start(config, agreed, true);
+    REQUIRE(start.find().ok());
+    CHECK(start.state().at.index == Index{at});
+    start.server_failed();
+  }
+  // A replay changes no mark.
+  StartingPoint replay(config, agreed, false);
+  REQUIRE(replay.find().ok());
+  replay.server_failed();
+  StartingPoint start(config, agreed, true);
+  REQUIRE(start.find().ok());
+  CHECK(start.state().at.index == Index{5});
+}
+
 TEST_CASE_METHOD(
     World, "if the log reaches back to nothing else, a replica begins at a distrusted checkpoint",
     "[packer][START-3]") {

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A CRIU that dumps the server but cannot restore it, as in a container whose /proc/sys is
+read-only. A lost replica of a lasting group fails twice at the newest checkpoint, then runs all
+inputs of its log, and the group is whole again: on several hosts, and for crane-run. When CRIU
+works again, the next checkpoint is used."""
+import contextlib
+import os
+import signal
+
+import _harness as h
+from _hosts import Hosts
+
+KEY = "ids"
+CRIU = """#!/bin/sh
+if [ "$1" = restore ] && [ -e {refuses} ]; then
+  echo "Error (criu/sysctl.c:258): Can't open sysctl kernel/hostname: Read-only file system" >&2
+  exit 1
+fi
+exec {criu} "$@"
+"""
+
+
+class Refusal:
+    """CRANE_CRIU names a program that refuses to restore while the block runs."""
+
+    def __init__(self, scenario):
+        self.file = scenario.work / "refuses"
+        program = scenario.work / "criu"
+        program.write_text(CRIU.format(refuses=self.file, criu=scenario.out / "criu/criu"))
+        program.chmod(0o755)
+        os.environ["CRANE_CRIU"] = str(program)
+
+    def __enter__(self):
+        self.file.touch()
+
+    def __exit__(self, *_):
+        self.file.unlink()
+
+
+def client_of(group):
+    places = getattr(group, "addresses", None)   # of hosts
+    return contextlib.closing(h.Redis(group.port, 20, *places[group.leader():][:1])
+                              if places else h.Redis(group.port, 20))
+
+
+def ctl(group, *words):
+    place = group.state if isinstance(group, Hosts) else group.home
+    return h.ctl(group.scenario, "--dir", str(place), *words, group.name)
+
+
+def push(group, values):
+    with client_of(group) as client:
+        for value in values:
+            client("RPUSH", KEY, str(value))
+
+
+def held(group):
+    with client_of(group) as client:
+        return [int(value) for value in client("LRANGE", KEY, "0", "-1")]
+
+
+def recovered(group, number):
+    """The status of a replica that has run all entries, with a server."""
+    status = group.status(number)
+    end = max(s["commit"] for s in group.statuses().values() if s)
+    return status if status and status["server_pid"] and status["applied"] >= end else None
+
+
+def judge(scenario, group, number, what, checkpoint):
+    said = h.wait_until(lambda: recovered(group, number), 60, f"{what}: the replica recovers")
+    at = said["checkpoint"]["restored_at"]
+    scenario.check((at > 0) == checkpoint, f"{what}: it recovers "
+                   + ("from a checkpoint" if checkpoint else "by running all inputs again"), at)
+    good = f"{group.name}: serving, 3 of 3, fault tolerant"
+    h.wait_until(lambda: good in ctl(group, "status")[1].splitlines(), 30,
+                 f"{what}: the group is whole")
+
+
+def take(group, number):
+    def taken():
+        taken.said = ctl(group, "checkpoint", "now", "--replica", str(number))
+        return taken.said[0] == 0
+    taken.said = ""
+    h.wait_until(taken, 60, "a checkpoint is taken")
+
+
+def hosts(scenario, refusal):
+    port = h.free_port()
+    with Hosts(scenario, h.redis_program(port), port=port, fabric="tcp",
+               group={"durability": "disk"}) as group:
+        push(group, range(50))
+        number = next(i for i in range(3) if i != group.leader())
+        take(group, number)
+        push(group, range(50, 60))
+        with refusal:
+            ends = []
+            group.stop_one(number, signal.SIGKILL)
+            while len(ends) < 4:
+                group.start(number)
+                h.wait_until(lambda: group.nodes[number].poll() is not None
+                             or recovered(group, number), 60, "the node ends, or its server runs")
+                if group.nodes[number].poll() is None:
+                    break
+                ends.append(group.nodes[number].poll())
+            scenario.check(ends == [67, 67], "hosts: the node fails at the checkpoint twice",
+                           f"{ends}\n{group.said(number)[-2000:]}")
+            judge(scenario, group, number, "hosts", checkpoint=False)
+            scenario.check("kernel/hostname: Read-only file system" in group.said(number),
+                           "its message has CRIU's reason", group.said(number)[-2000:])
+        take(group, number)
+        group.stop_one(number, signal.SIGKILL)
+        group.start(number)
+        judge(scenario, group, number, "hosts, with a CRIU that works", checkpoint=True)
+        scenario.check(held(group) == list(range(60)), "hosts: no value is lost", held(group))
+
+
+def one_machine(scenario, refusal):
+    port = h.free_port()
+    with h.Group(scenario, h.redis_program(port), port=port,
+                 options=["--durability", "disk"]) as group:
+        h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
+        push(group, range(50))
+        number = next(i for i in range(3) if i != group.leader())
+        take(group, number)
+        push(group, range(50, 60))
+        with refusal:
+            group.signal_node(number, signal.SIGKILL)
+            before = group.replica(number)["node_pid"]
+            h.wait_until(lambda: group.replica(number)["node_pid"] not in (before, None), 20,
+                         "another node begins")
+            judge(scenario, group, number, "crane-run", checkpoint=False)
+        scenario.check(held(group) == list(range(60)), "crane-run: no value is lost", held(group))
+
+
+def body(scenario):
+    h.need("redis-server")
+    if not h.can_contain():
+        raise h.CannotRun("checkpoints need root and LXC")
+    if not (scenario.out / "criu/criu").exists():
+        raise h.CannotRun("there is no CRIU here")
+    refusal = Refusal(scenario)
+    hosts(scenario, refusal)
+    one_machine(scenario, refusal)
+
+
+h.run_scenario("restore_refused", body)
