@@ -44,6 +44,7 @@ void Node::on_message(ReplicaId from, std::span<const std::byte> bytes) {
     void operator()(const replica::CheckpointNote& m) { node.recovery_->on_report(m); }
     void operator()(const replica::RefusalMessage& m) { node.recovery_->on_report(m); }
     void operator()(const replica::CheckpointWish& m) { node.recovery_->on_report(from, m); }
+    void operator()(const replica::WishRefusal& m) { node.recovery_->on_report(from, m); }
     void operator()(const replica::PeerNote& m) {
       if (node.status_ != nullptr) node.status_->on_report(from, m, node.now_ns_);
     }

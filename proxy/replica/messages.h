@@ -74,9 +74,13 @@ struct RefusalMessage {
 };
 
 // From a follower to its leader: an operator of its host requests a checkpoint from it.  The leader
-// requests it by an entry, or does nothing.
+// requests it by an entry, or answers with a WishRefusal.
 struct CheckpointWish {
   std::uint64_t behind = 0;  // the last entry that the follower knew to be committed
+};
+struct WishRefusal {
+  std::uint64_t behind = 0;  // of the wish
+  char why[88] = {};         // truncated to this size
 };
 
 // From a replica to each connected peer: its own state, from which the verdict of the group is made
@@ -156,10 +160,12 @@ template <>
 struct MessageRow<DrainedNote> : Row<9, 1> {};
 template <>
 struct MessageRow<HostNote> : Row<10, 1> {};
+template <>
+struct MessageRow<WishRefusal> : Row<11, 1> {};
 
-using Message =
-    std::variant<ProgressMessage, CommittedMessage, ServerPlaceMessage, CheckpointNote,
-                 RefusalMessage, PeerNote, proxy::Digest, CheckpointWish, DrainedNote, HostNote>;
+using Message = std::variant<ProgressMessage, CommittedMessage, ServerPlaceMessage, CheckpointNote,
+                             RefusalMessage, PeerNote, proxy::Digest, CheckpointWish, DrainedNote,
+                             HostNote, WishRefusal>;
 
 // --- the codec
 

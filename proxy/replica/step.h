@@ -162,6 +162,10 @@ struct PeerWish {
   ReplicaId from{};
   CheckpointWish message;
 };
+struct PeerWishRefused {
+  ReplicaId from{};
+  WishRefusal message;
+};
 // An operator requests a checkpoint from that replica, or from any; Answer follows.  A follower can
 // only pass on a request for itself.
 struct CheckpointRequested {
@@ -202,7 +206,7 @@ struct Found {
 
 using Event = std::variant<Opened, Tick, CheckpointCommitted, Prepared, Looked, Slid, Dumped,
                            Packed, NotAdmitted, ServerRuns, ServerEnds, ServerRan, ServerBehind,
-                           PeerCommitted, PeerCheckpoint, PeerRefusal, PeerWish,
+                           PeerCommitted, PeerCheckpoint, PeerRefusal, PeerWish, PeerWishRefused,
                            CheckpointRequested, CheckpointSuggested, Lacked, Proposed, Found>;
 
 // --- actions -------------------------------------------------------------------------------------
@@ -214,7 +218,8 @@ struct LogMessage {
 };
 struct SendNote {  // may be lost
   ReplicaId to{};
-  std::variant<CommittedMessage, CheckpointNote, RefusalMessage, CheckpointWish> message;
+  std::variant<CommittedMessage, CheckpointNote, RefusalMessage, CheckpointWish, WishRefusal>
+      message;
 };
 // Proposed follows.
 struct ProposeCheckpoint {

@@ -89,6 +89,9 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   }
   void on_report(const replica::CheckpointNote& note) { feed(replica::PeerCheckpoint{note}); }
   void on_report(const replica::RefusalMessage& note) { feed(replica::PeerRefusal{note}); }
+  void on_report(ReplicaId from, const replica::WishRefusal& note) {
+    feed(replica::PeerWishRefused{from, note});
+  }
   void on_report(ReplicaId from, const replica::CheckpointWish& wish) {
     feed(replica::PeerWish{from, wish});
   }

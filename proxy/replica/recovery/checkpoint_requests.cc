@@ -81,7 +81,12 @@ void CheckpointRequests::refuse(const char* kind, const std::string& text, const
                                 ActionList& out) {
   const Reason reason = std::exchange(open_, {});
   if (reason.kind == Reason::kOperator) out.push_back(Answer{kind, text, {}, {}});
-  if (reason.kind == Reason::kWish) log_wish(reason, text, out);
+  if (reason.kind == Reason::kWish) {
+    log_wish(reason, text, out);
+    WishRefusal note{value(reason.behind), {}};
+    text.copy(note.why, sizeof note.why - 1);
+    out.push_back(SendNote{reason.of, note});  // if it is lost, crane-ctl waits until its time ends
+  }
   if (reason.kind == Reason::kSchedule) schedule_.failed(facts.now_ns, false);
 }
 

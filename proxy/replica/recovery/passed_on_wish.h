@@ -5,11 +5,11 @@
 // checkpoint by an entry, so the request goes to the next leader as well; and if that is this
 // replica, it is refused, because a leader that has followers takes no checkpoint (ASK-1).
 //
-//   none --passed_on--> waits --granted, kWishNs passed--> none
+//   none --passed_on--> waits --granted, refused, kWishNs passed--> none
 //                       waits --another view with a leader--> waits (repeat) | none (refuse)
 //
 // INVARIANT WISH-1  While an operator waits for a checkpoint of this follower, each leader that the
-//                  follower gets to know has the request once.
+//                  follower gets to know has the request once; one that refuses it says why.
 //
 // Threads: one thread.
 
@@ -31,6 +31,12 @@ class PassedOnWish {
   }
   // An entry requests a checkpoint of this replica.
   void granted() noexcept { wish_.reset(); }
+  // A leader refuses the wish of that place.  True: the operator still waits for it.
+  bool refused(Index after) noexcept {
+    const bool waits = wish_ && wish_->after == after;
+    if (waits) wish_.reset();
+    return waits;
+  }
   // `led`: this replica knows the leader of `view`, perhaps itself (`leads`).
   Next step(View view, bool led, bool leads, std::int64_t now_ns) {
     if (!wish_) return Next::kNothing;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace crane::replica {
@@ -250,6 +251,15 @@ void Recovery::step_wish(const Facts& facts) {
 
 void Recovery::on(const PeerWish& event, const Facts& facts) {
   if (facts.leads) requests_.wish(event.from, Index{event.message.behind}, facts, out_);
+}
+
+void Recovery::on(const PeerWishRefused& event, const Facts&) {
+  const WishRefusal& note = event.message;
+  if (!wish_.refused(Index{note.behind})) return;
+  checkpointer_.refuse(Index{note.behind + 1},  // the number that the operator's answer had
+                       fmt::format("the leader, replica {}, refuses: {}", value(event.from),
+                                   std::string_view(note.why, strnlen(note.why, sizeof note.why))),
+                       out_);
 }
 
 void Recovery::on(const CheckpointSuggested&, const Facts& facts) {

@@ -89,6 +89,7 @@ class Recovery {
   void on(const PeerCheckpoint& event, const Facts& facts);
   void on(const PeerRefusal& event, const Facts& facts);
   void on(const PeerWish& event, const Facts& facts);
+  void on(const PeerWishRefused& event, const Facts& facts);
   void on(const CheckpointRequested& event, const Facts& facts);
   void on(const CheckpointSuggested&, const Facts& facts);
   void on(const Lacked& event, const Facts& facts);

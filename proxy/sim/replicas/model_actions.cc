@@ -98,6 +98,8 @@ void ModelReplica::on(const SendNote& action) {
     other.receive(PeerCheckpoint{*n});
   } else if (const auto* w = std::get_if<CheckpointWish>(&action.message)) {
     other.receive(PeerWish{from, *w});
+  } else if (const auto* r = std::get_if<WishRefusal>(&action.message)) {
+    other.receive(PeerWishRefused{from, *r});
   } else {
     other.receive(PeerRefusal{std::get<RefusalMessage>(action.message)});
   }

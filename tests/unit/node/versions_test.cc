@@ -49,6 +49,7 @@ TEST_CASE("versions: wire 3 is the protocol between nodes of two builds", "[vers
   CHECK(row<replica::CheckpointWish>() == std::array<std::size_t, 3>{8, 1, 8});
   CHECK(row<replica::DrainedNote>() == std::array<std::size_t, 3>{9, 1, 16});
   CHECK(row<replica::HostNote>() == std::array<std::size_t, 3>{10, 1, 64});
+  CHECK(row<replica::WishRefusal>() == std::array<std::size_t, 3>{11, 1, 96});
 }
 
 TEST_CASE("versions: log 2 is the format of entries", "[versions]") {

@@ -4,6 +4,8 @@
 // CHECKS  ASK-1, ASK-2; operators' answers; replicas that lack entries; a machine without CRIU.
 #include "proxy/replica/recovery/checkpoint_requests.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <optional>
 #include <string>
@@ -22,7 +24,8 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 struct World {
   CheckpointRequests::Rules rules;
   std::vector<MemberView> members;
-  std::vector<unsigned> asked;  // replicas, in log order
+  std::vector<unsigned> asked;        // replicas, in log order
+  std::vector<std::string> refusals;  // of wishes, with their receivers
   bool full = false;
   unsigned late = 9;          // none
   unsigned with_servers = 3;  // replicas 0, 1, ..; the others only vote
@@ -103,6 +106,9 @@ struct World {
               facts, out);
         } else if (const auto* one = std::get_if<Answer>(&action)) {
           answer = *one;
+        } else if (const auto* sent = std::get_if<SendNote>(&action)) {
+          const auto& no = std::get<WishRefusal>(sent->message);
+          refusals.push_back(fmt::format("{} behind {}: {}", value(sent->to), no.behind, no.why));
         }
       }
     }
@@ -123,6 +129,7 @@ TEST_CASE_METHOD(World, "a follower takes the checkpoint that it requested", "[r
   wish(2);
   wish(2);
   CHECK(asked == Replicas{2, 2});
+  CHECK(refusals.empty());
   wish(0);  // the leader's server would be paused
   members[1].streaming = false;
   wish(1);
@@ -132,6 +139,10 @@ TEST_CASE_METHOD(World, "a follower takes the checkpoint that it requested", "[r
   full = false;
   wish(2);
   CHECK(asked == Replicas{2, 2});
+  CHECK(refusals == std::vector<std::string>{
+                        "0 behind 7: replica 0 is the leader, or does not follow",
+                        "1 behind 7: replica 1 is the leader, or does not follow",
+                        "2 behind 7: the log is full", "2 behind 7: this replica does not lead"});
 }
 
 TEST_CASE_METHOD(World, "a replica whose server no other one waits for takes its own",

@@ -445,3 +445,17 @@ TEST_CASE("recovery: a new leader refuses the request that it had passed on", "[
   CHECK(w.machine.checkpoint().failed == 1);
   CHECK_FALSE(w.machine.checkpoint().busy);
 }
+
+TEST_CASE("recovery: the operator gets a leader's reason to refuse the request",
+          "[replica][WISH-1]") {
+  Wishing w;
+  WishRefusal refusal{40, "no other replica follows"};
+  w.step(PeerWishRefused{ReplicaId{0}, refusal});  // of an earlier request
+  CHECK(w.machine.checkpoint().gave_up == Index{0});
+  refusal.behind = 41;
+  w.step(PeerWishRefused{ReplicaId{0}, refusal});
+  CHECK(w.machine.checkpoint().gave_up == Index{42});
+  CHECK(w.machine.checkpoint().why == "the leader, replica 0, refuses: no other replica follows");
+  w.elect(2, 257);
+  CHECK(w.sent_in_a_second().empty());
+}
