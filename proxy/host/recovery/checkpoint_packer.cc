@@ -98,7 +98,11 @@ checkpoint::Manifest CheckpointPacker::manifest_of(const CheckpointContents& con
 // Runs in the packing process.  Returns the checkpoint's name after it was verified.
 Result<std::string> CheckpointPacker::pack_here(CheckpointContents& contents,
                                                 const checkpoint::Worker::Report& report) {
-  checkpoint::Checkpoints here({config_.checkpoints_dir(), 1, report.line, report.bytes});
+  std::uint64_t packed = 0;  // 1: each byte is read once more, so it counts twice in all
+  const auto bytes = [&report, &packed](std::uint64_t done, std::uint64_t of) {
+    report.bytes(packed * of + done, 2 * of);
+  };
+  checkpoint::Checkpoints here({config_.checkpoints_dir(), 1, report.line, bytes});
   // Not copied earlier, to keep the pause of the server short.
   if (contents.tier == checkpoint::Tier::kCriu) {
     if (const Outcome copied = copy_shared(kSharedLibrary); !copied.ok()) return copied.error();
@@ -106,6 +110,7 @@ Result<std::string> CheckpointPacker::pack_here(CheckpointContents& contents,
   // Removes what earlier processes left, and shipments older than this checkpoint.
   (void)here.clean(checkpoint::Leftovers::kAll).ok();
   auto name = here.publish(*staging_, manifest_of(contents));
+  packed = 1;
   const Outcome well = name.ok() ? here.verify(name.value()) : Outcome{name.error()};
   if (!well.ok()) return well.error();
   if (!config_.record.empty()) keep_with_recording(name.value());

@@ -37,7 +37,7 @@ struct Ended {
   bool busy = false;    // not tried, because an earlier checkpoint was not finished
 };
 
-// `passed_on`: the replica asked its leader, which may refuse without an answer.
+// `passed_on`: the replica asked its leader, whose refusal may be lost.
 Ended wait_for_end(const Request& request, const std::string& group, Taken& taken, bool passed_on) {
   const std::string replica = "replica " + std::to_string(taken.replica);
   const auto deadline = now_ms() + kOtherStepsMs;
@@ -73,10 +73,6 @@ Ended wait_for_end(const Request& request, const std::string& group, Taken& take
     }
   }
 }
-
-}  // namespace
-
-namespace {
 
 bool is_member(const Json& summary, int replica) {
   const Json& members = control::list_in(summary, "members");

@@ -29,6 +29,7 @@ struct World : CheckpointPacker::Owner {
   std::unique_ptr<CheckpointPacker> packer;
   std::vector<Index> made;
   std::string why_not = "not asked";
+  std::size_t pad = 0;  // bytes of another file
 
   World() {
     REQUIRE(::mkdtemp(directory.data()) != nullptr);
@@ -71,9 +72,20 @@ struct World : CheckpointPacker::Owner {
     CHECK_FALSE(packer->idle());
     std::filesystem::create_directories(packer->staging_upper());
     std::ofstream(packer->staging_upper() + "/data") << value(at);
+    if (pad > 0) std::ofstream(packer->staging_upper() + "/pad") << std::string(pad, 'x');
     why_not = "under way";
     REQUIRE(packer->pack(std::move(c)).ok());
-    while (why_not == "under way") event_base_loop(base, EVLOOP_ONCE);
+    double before = 0;
+    while (why_not == "under way") {
+      event_base_loop(base, EVLOOP_ONCE);
+      if (!packer->packs()) continue;
+      const control::Progress now = packer->operation().progress;
+      if (now.of == 0) continue;
+      const double part = static_cast<double>(now.done) / static_cast<double>(now.of);
+      CHECK(part >= before);  // the same bar, packed or verified
+      CHECK(part <= 1);
+      before = part;
+    }
     REQUIRE(why_not.empty());
     CHECK(packer->idle());
   }
@@ -99,6 +111,11 @@ TEST_CASE_METHOD(World, "a replica begins at the newest checkpoint of its log",
   std::string data;
   std::ifstream(start.upper() + "/data") >> data;
   CHECK(data == "9");
+}
+
+TEST_CASE_METHOD(World, "the progress of a checkpoint goes one way", "[packer]") {
+  pad = 64 << 20;
+  make(5);  // CHECKs it
 }
 
 TEST_CASE_METHOD(World, "a checkpoint of another log is not used", "[packer][START-1]") {
