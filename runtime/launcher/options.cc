@@ -181,6 +181,7 @@ std::vector<Word> words_of(Options& o, std::vector<std::string>& publish, std::s
   add(words, place_words(o));
   add(words, {{"--no-pin", Word::Flag{&o.pin, false}, "do not pin replicas to processors"},
               {"--perturb", &o.perturb, "random delays at turns, from this seed (for tests)"},
+              {"-q,--quiet", Word::Flag{&o.quiet}, "do not show how far a long step is"},
               {"-v,--verbose", Word::Flag{&o.verbose}, "print internal details"},
               {"program", &o.program, "the server and its arguments, after --"}});
   add(words, host_words(o.remote, hosts));

@@ -69,7 +69,7 @@ struct Options : setup::NodeOptions {
   bool trace = false;
   std::int64_t test_only_return_ms = 1'000;  // first pause before a lost replica starts again
   int test_only_flip = -1;                   // the replica with falsified output
-  bool verbose = false;
+  bool quiet = false, verbose = false;
   HostsOptions remote;
   DoctorOptions doctor;
   std::vector<std::string> program;  // name and arguments, as typed

@@ -33,6 +33,7 @@
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/program.h"
+#include "runtime/setup/progress_line.h"
 #include "runtime/setup/service_manager.h"
 
 namespace {
@@ -284,6 +285,7 @@ int main(int argc, char** argv) {
   if (parsed == Parsed::kProblem) return fail(problem.error());
   if (options.doctor.typed) return run_doctor(options.doctor);
   set_verbose(options.verbose);
+  crane::setup::show_progress(!options.quiet);
   if (!options.remote.hosts.empty()) {
     if (!options.dry_run) return Hosts(options).run();
     std::fputs(plan_text_of_hosts(options).c_str(), stdout);
