@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaded into CRIU (get_criu.sh). It answers questions that some machines refuse to CRIU although
-// the dumped processes are fine (elsewhere the answers do not change), saves CRIU two slow
+// Loaded into CRIU (get_criu.sh). It answers two questions that some machines refuse to CRIU
+// although the dumped processes are fine (elsewhere the answers do not change), saves CRIU two slow
 // steps while a server is paused, and lets other processes clean up after CRIU.
 //
 // 1. prlimit(2) on a process of another user needs CAP_SYS_RESOURCE, which containers and virtual
-//    machines may withhold from root. /proc/PID/limits contains the same numbers. CRIU raises its
-//    own limit of descriptors beyond the hard one: without the capability it gets the hard one,
-//    instead of an error that hides the next one in its log.
+//    machines may withhold from root. /proc/PID/limits contains the same numbers.
 // 2. Since Linux 6.16 SO_PASSCRED and SO_PASSSEC exist only for unix sockets; CRIU before 4.2
 //    queries them on all sockets and gives up. On other sockets they never had an effect, so the
 //    answer "off" is correct.
@@ -145,13 +143,6 @@ static long ask_limits(pid_t pid, unsigned resource, const struct rlimit64* set,
   if (result == -EPERM && pid > 0 && set == 0 && get != 0 && known &&
       limits_from_proc(pid, resource, get) == 0) {
     return 0;
-  }
-  if (result == -EPERM && set != 0 && resource == RLIMIT_NOFILE &&
-      pid == kernel(SYS_getpid, 0, 0, 0, 0, 0, 0)) {
-    struct rlimit64 own;
-    kernel(SYS_prlimit64, pid, RLIMIT_NOFILE, 0, (long)&own, 0, 0);
-    own.rlim_cur = own.rlim_max;
-    return as_libc(kernel(SYS_prlimit64, pid, RLIMIT_NOFILE, (long)&own, (long)get, 0, 0));
   }
   return as_libc(result);
 }

@@ -77,6 +77,25 @@ Finding check_room(Finding finding, const Room& room, std::uint64_t bytes, std::
   return finding;
 }
 
+// What to do about a dump or restore that failed.  The pieces are those of CRIU's complaints
+// (checkpoint/criu.cc).
+std::string remedy_of(const std::string& criu_problem) {
+  constexpr struct {
+    const char* piece;
+    const char* remedy;
+  } kRemedies[] = {
+      {"overlay of an overlay",
+       "run from a file system that is no overlay (CRANE_ROOT of "
+       "crane-entry in Crane's image)"},
+      {"read-only here", "make /proc/sys writable: a privileged container"},
+      {"sys_time", "add the capability sys_time to the container"},
+  };
+  for (const auto& [piece, remedy] : kRemedies) {
+    if (criu_problem.find(piece) != std::string::npos) return remedy;
+  }
+  return "run Crane's get_criu.sh, which installs one for this kernel";
+}
+
 }  // namespace
 
 Finding check_parts(const Outcome& parts) {
@@ -182,7 +201,7 @@ Finding check_checkpoints(const Privileges& privileges, const Outcome& lxc, cons
   }
   if (!trial.criu_problem.empty()) {
     return {"checkpoints", Verdict::kLimited, which + " refuses: " + trial.criu_problem, costs,
-            "run Crane's get_criu.sh, which installs one for this kernel"};
+            remedy_of(trial.criu_problem)};
   }
   return {"checkpoints",
           Verdict::kOk,

@@ -180,6 +180,14 @@ TEST_CASE("doctor: without a working CRIU a lost replica runs all inputs again",
   refuses.criu_problem = "dump: CRIU: Can't dump task 7";
   check_limited(check_checkpoints(root, Done{}, refuses), Verdict::kLimited,
                 "CRIU 4.1 (/usr/sbin/criu) refuses: dump", "runs all inputs again", "get_criu.sh");
+  for (const auto& [problem, remedy] :
+       {std::pair("dump: a program on an overlay of an overlay", "CRANE_ROOT"),
+        std::pair("restore: settings below /proc/sys are read-only here", "privileged"),
+        std::pair("restore: the capability sys_time is missing here", "add the capability")}) {
+    refuses.criu_problem = problem;
+    check_limited(check_checkpoints(root, Done{}, refuses), Verdict::kLimited, problem,
+                  "runs all inputs again", remedy);
+  }
   check_limited(check_checkpoints({no_root(), {}}, Done{}, good_trial()), Verdict::kLimited,
                 "no container", "runs all inputs again", "make containers work");
   Trial closed = good_trial();
