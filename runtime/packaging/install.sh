@@ -22,8 +22,9 @@ FLEET="Containerfile $(cd "$source/runtime/packaging/fleet" && find kubernetes -
 # Installed in the same folders, so that the links between them work.
 DOCUMENTS="README.md CHANGELOG.md LICENSE checkpoint/OPERATING.md eval/RESULTS.md hints/README.md
   proxy/analysis/README.md proxy/record/README.md proxy/replay/README.md runtime/control/README.md
-  runtime/launcher/GUARANTEES.md runtime/launcher/HOSTS.md runtime/launcher/OPERATING.md
-  runtime/launcher/REFERENCE.md runtime/launcher/UPGRADES.md
+  runtime/launcher/BACKUPS.md runtime/launcher/GUARANTEES.md runtime/launcher/HOSTS.md
+  runtime/launcher/OPERATING.md runtime/launcher/REFERENCE.md runtime/launcher/UPGRADES.md
+  runtime/launcher/WATCHING.md
   runtime/packaging/fleet/README.md eval/demo.svg eval/page.png
   runtime/setup/GROUP_FILE.md"
 

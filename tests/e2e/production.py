@@ -19,6 +19,7 @@ import _packages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "runtime/launcher/OPERATING.md"
+BACKUPS = ROOT / "runtime/launcher/BACKUPS.md"
 SECTION = "From nothing to a group that lasts"
 MEMORY = "/etc/crane/web.conf"   # the block of the group with durability memory
 UNITS = [f"crane@shop:{number}" for number in range(3)]
@@ -132,7 +133,7 @@ def nodes(scenario, machine):
 
 def dumped(scenario, machine):
     """The settings that the document shows for a group of crane-node."""
-    shown = re.search(r"^SOURCE='pg_dump.*\nCHECK=.*\n", DOCUMENT.read_text(), re.M)[0]
+    shown = re.search(r"^SOURCE='pg_dump.*\nCHECK=.*\n", BACKUPS.read_text(), re.M)[0]
     (machine.root / "etc/crane/backup/shop.conf").write_text(shown)
     done = machine.run("systemctl start crane-backup@shop.service", 120)
     kept = machine.run("zcat /var/backups/crane/shop/shop-*.crane").stdout
