@@ -209,6 +209,7 @@ void ModelReplica::end_server() {
 }
 
 void ModelReplica::begin_server(std::uint64_t hash) {
+  server_fails_ = false;
   server_.start_again(hash, world_.now_ns() + kBeginNs);
 }
 

@@ -21,12 +21,15 @@ void ModelHosts::publish(const StoredCheckpoint& one, std::uint64_t relied) {
   }
 }
 
-void ModelHosts::differed(unsigned id, std::uint64_t began, std::uint64_t at,
-                          std::uint64_t verified) {
-  auto& all = seen_by(id);
-  std::erase_if(all, [&](const StoredCheckpoint& c) { return c.by == id && c.at > verified; });
-  for (StoredCheckpoint& c : all) {
-    if (began == 0 || c.at != began) continue;
+void ModelHosts::differed(unsigned id, Began began, std::uint64_t at, std::uint64_t verified) {
+  std::erase_if(seen_by(id),
+                [&](const StoredCheckpoint& c) { return c.by == id && c.at > verified; });
+  mark(id, began, at);
+}
+
+void ModelHosts::mark(unsigned id, Began began, std::uint64_t at) {
+  for (StoredCheckpoint& c : seen_by(id)) {
+    if (began.at == 0 || c.at != began.at || c.by != began.by) continue;
     c.differed = c.differed_at == at ? c.differed + 1 : 1;
     c.differed_at = at;
   }

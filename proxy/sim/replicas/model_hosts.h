@@ -25,7 +25,8 @@ struct StoredCheckpoint {
   // The server's state of clients; nullptr: there was none.
   std::shared_ptr<const proxy::sim::EchoServer> clients = nullptr;
   bool damaged = false;  // it cannot be unpacked
-  // The entry at which replicas that began there differed, and how often in a row.
+  bool starts = true;    // false: no server starts there
+  // The entry at which replicas that began there differed or failed, and how often in a row.
   std::uint64_t differed_at = 0;
   unsigned differed = 0;
 
@@ -49,9 +50,15 @@ class ModelHosts {
   // Adds a checkpoint.  Each replica keeps two of its own that are trusted, and the one at `relied`
   // (IMAGE-3, IMAGE-5).
   void publish(const StoredCheckpoint& one, std::uint64_t relied);
-  // A replica differed at entry `at`.  It began at the checkpoint at `began`, and was equal to the
-  // others up to `verified`.
-  void differed(unsigned id, std::uint64_t began, std::uint64_t at, std::uint64_t verified);
+  // Where a replica began: the checkpoint of that replica at that entry; 0: at none.
+  struct Began {
+    std::uint64_t at = 0;
+    unsigned by = 0;
+  };
+  // A replica differed at entry `at`, and was equal to the others up to `verified`.
+  void differed(unsigned id, Began began, std::uint64_t at, std::uint64_t verified);
+  // It differed at `at`, or failed to start.
+  void mark(unsigned id, Began began, std::uint64_t at);
   // In the order of START-3 for a replica that begins: newest first, distrusted ones last.
   std::vector<StoredCheckpoint*> to_try(unsigned id);
   // Returns the newest checkpoint after entry `behind` that another host provides.  `has_files`

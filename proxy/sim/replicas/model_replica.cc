@@ -28,6 +28,8 @@ const char* text_of(node::ExitStatus how) {
       return "differs from the others";
     case node::ExitStatus::kNoRoom:
       return "has no room";
+    case node::ExitStatus::kServerNotStarted:
+      return "its server does not start";
     default:
       return "cannot begin";
   }
@@ -70,6 +72,7 @@ void ModelReplica::start(const BeginRules& rules) {
 // As StartingPoint and open_log() in proxy/host and proxy/node.
 void ModelReplica::begin(const BeginRules& rules) {
   unusable_.clear();
+  server_fails_ = false;
   const std::optional<Index> gone = std::exchange(gone_, std::nullopt);
   const bool trusts = world_.settings().mutant == Mutant::kTrustAll;
   const Acceptor& a = world_.log().acceptor(id_);
@@ -84,14 +87,15 @@ void ModelReplica::begin(const BeginRules& rules) {
       continue;
     }
     world_.begins_at(*one, another && !gone);
-    began_at_ = one->at;
+    began_ = {one->at, one->by};
+    server_fails_ = !one->starts;
     change_ = std::make_unique<ModelChange>(world_, *this, id_, one->version);
     server_.start(one->at, one->hash, world_.now_ns() + kRestoreNs);
     begin_clients(one->at, one->clients.get());
     if (!open_log(one->at, rules)) end(node::ExitStatus::kNoCheckpoint);
     return;
   }
-  began_at_ = 0;
+  began_ = {};
   change_ = std::make_unique<ModelChange>(world_, *this, id_, kFirstVersion);
   server_.start(0, 0, world_.now_ns() + kBeginNs);
   begin_clients(0, nullptr);
@@ -138,7 +142,7 @@ bool ModelReplica::open_log(std::uint64_t behind, const BeginRules& rules) {
   if (gap) world_.began_without_server();
   world_.trace_line("replica %u begins %s %llu, its log is %llu..%llu", id_,
                     gap              ? "without a server; the log lacks the entries after"
-                    : began_at_ != 0 ? "at checkpoint"
+                    : began_.at != 0 ? "at checkpoint"
                                      : "after entry",
                     static_cast<unsigned long long>(behind),
                     static_cast<unsigned long long>(log.acceptor(id_).first),
@@ -147,7 +151,7 @@ bool ModelReplica::open_log(std::uint64_t behind, const BeginRules& rules) {
   event.acceptor_only = gap;
   event.last = Index{log.acceptor(id_).last};
   event.begins = {{View{1}, Index{behind}}, behind * kEntryBytes};
-  event.at_checkpoint = began_at_ != 0;
+  event.at_checkpoint = began_.at != 0;
   event.restores = rules.restores;
   feed(event);
   return true;
@@ -253,8 +257,14 @@ void ModelReplica::packing_fails() {
 
 // Checkpoints that it took since it was last equal to the others are not trusted (START-3).
 void ModelReplica::differed(std::uint64_t at) {
-  world_.hosts().differed(id_, began_at_, at, verified_);
+  world_.hosts().differed(id_, began_, at, verified_);
   end(node::ExitStatus::kDiverged);
+}
+
+// As StartingPoint::server_failed().
+void ModelReplica::server_failed() {
+  world_.hosts().mark(id_, began_, began_.at);
+  end(node::ExitStatus::kServerNotStarted);
 }
 
 // --- one moment ---------------------------------------------------------------------------------
@@ -324,9 +334,10 @@ void ModelReplica::give() {
 
 void ModelReplica::run_server() {
   if (server_.take_arrivals()) {
+    if (server_fails_) return server_failed();
     server_ran_ = true;
     world_.server_runs(id_);
-    feed(ServerRuns{began_at_ != 0 ? kRestoreNs : 0});
+    feed(ServerRuns{began_.at != 0 ? kRestoreNs : 0});
     if (up()) change_->server_started();
   }
   if (up() && has_server() && change_->under_way() && !machine_->idle()) feed(ServerEnds{});

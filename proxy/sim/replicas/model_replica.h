@@ -125,6 +125,7 @@ class ModelReplica {
   void begin_clients(std::uint64_t behind, const proxy::sim::EchoServer* at);
   void end_clients();
   bool open_log(std::uint64_t behind, const BeginRules& rules);
+  void server_failed();
   void forget_life();
   void end(node::ExitStatus how);
   void set_stopped(bool stopped);
@@ -189,7 +190,8 @@ class ModelReplica {
 
   bool was_here_ = false;
   std::uint64_t begins_ = 0;      // the server began after this entry
-  std::uint64_t began_at_ = 0;    // it began at the checkpoint of this entry; 0: at none
+  bool server_fails_ = false;     // at the checkpoint where it began
+  ModelHosts::Began began_;       // the checkpoint at which it began
   std::vector<Index> unusable_;   // checkpoints that could not be unpacked
   std::optional<Index> gone_;     // NoteLogGone of the previous process
   std::uint64_t entries_ = 0;     // entries that arrived

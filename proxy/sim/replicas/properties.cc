@@ -235,8 +235,9 @@ bool ReplicaWorld::beyond_repair() const {
   for (unsigned host = 0; host < hosts_.directories().size(); ++host) {
     if (settings_.hosts && left_[host]) continue;
     for (const StoredCheckpoint& c : hosts_.directories()[host]) {
-      damaged = damaged || c.damaged;
-      if (!c.damaged) whole.push_back(c);
+      const bool usable = !c.damaged && c.starts;
+      damaged = damaged || !usable;
+      if (usable) whole.push_back(c);
     }
   }
   const auto can_begin = [&](const Acceptor& a) {

@@ -27,6 +27,7 @@ std::vector<Fault> small_faults(bool hosts, bool all) {
   }
   faults.push_back({0, FaultKind::kKillAll, 0, 0});
   faults.push_back({0, FaultKind::kDamage, 0, 0});
+  faults.push_back({0, FaultKind::kNoRestore, 0, 0});
   faults.push_back({0, FaultKind::kFullDisk, 0, 500 * kMs});
   faults.push_back({0, FaultKind::kNoSupervisor, 0, 500 * kMs});
   return faults;

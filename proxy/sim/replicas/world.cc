@@ -57,6 +57,8 @@ const char* name(FaultKind kind) {
       return "newest checkpoint lacks something";
     case FaultKind::kRefuses:
       return "CRIU refuses";
+    case FaultKind::kNoRestore:
+      return "newest checkpoint starts no server";
   }
   return "";
 }
@@ -189,6 +191,7 @@ void ReplicaWorld::inject(const Fault& fault) {
       return r.packing_fails();
     case FaultKind::kDamage:
     case FaultKind::kFlaw:
+    case FaultKind::kNoRestore:
       return spoil_checkpoint(fault);
     case FaultKind::kFullDisk:
       disk_full_until_ns_ = until_ns;
@@ -230,6 +233,8 @@ void ReplicaWorld::spoil_checkpoint(const Fault& fault) {
   if (all.empty()) return;
   if (fault.kind == FaultKind::kDamage) {
     all.back().damaged = true;
+  } else if (fault.kind == FaultKind::kNoRestore) {
+    all.back().starts = false;
   } else {
     differed_ = true;
     all.back().hash ^= 1;
@@ -426,6 +431,10 @@ Result run_replicas(std::uint64_t seed, Settings settings) {
     f.replica = static_cast<unsigned>(draw.below(settings.replicas));
     f.lasts_ns = static_cast<std::int64_t>(draw.between(50, 3000)) * kMs;
     faults.push_back(f);
+  }
+  if (consensus::sim::Random more(seed * 3); more.chance(150)) {
+    const auto id = static_cast<unsigned>(more.below(settings.replicas));
+    faults.push_back({more.between(1, span), FaultKind::kNoRestore, id, 0});
   }
   std::sort(faults.begin(), faults.end(),
             [](const Fault& a, const Fault& b) { return a.point < b.point; });

@@ -74,8 +74,10 @@ enum class FaultKind : std::uint8_t {
   kHostLost,      // a host with node, server, agent and directory is lost for a while
   kDiffers,       // a server does something else than the others
   kFlaw,          // the newest checkpoint in a directory silently lacks something
-  kRefuses        // CRIU refuses to dump the server for a while
+  kRefuses,       // CRIU refuses to dump the server for a while
+  kNoRestore      // no server starts at the newest checkpoint in a directory
 };
+// Those that a world draws; kNoRestore is drawn apart, so that the worlds of old seeds stay.
 inline constexpr unsigned kFaultKinds = static_cast<unsigned>(FaultKind::kRefuses) + 1;
 const char* name(FaultKind kind);
 
