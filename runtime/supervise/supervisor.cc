@@ -93,7 +93,7 @@ void Supervisor::start(Replica& r, Plan plan, std::string announcement) {
   r.runs = true;
   r.problem = Done{};
   r.code = 0;
-  r.ready = r.drained = r.removed = r.acceptor_only = false;
+  r.ready = r.drained = r.removed = r.acceptor_only = r.exited = false;
   r.returns.begins(now_ms_);
   act(StartNode{r.number, std::move(plan)});
   act(RemoveNotice{r.number});
@@ -263,6 +263,37 @@ void Supervisor::decide_after_exits(const Replica& last) {
   stop(nullptr);
 }
 
+// SUP-5: the server did not end because of its inputs, but for a cause of this replica.
+void Supervisor::take_back_exit(Replica& r) {
+  r.exited = false;
+  const bool any =
+      std::any_of(replicas_.begin(), replicas_.end(), [](auto& o) { return o.exited; });
+  if (!any && !ending_) stop_deadline_ms_ = kNever;
+}
+
+// At least as many servers go on as have ended.
+bool Supervisor::others_go_on() const {
+  std::ptrdiff_t more = 0;
+  for (const Replica& r : replicas_) {
+    if (r.votes && r.runs && !r.acceptor_only) more += r.exited ? -1 : 1;
+  }
+  return more >= 0;
+}
+
+// A server that ended because of its inputs ends there again, and so do the others.
+void Supervisor::return_exited() {
+  for (Replica& r : replicas_) {
+    if (!r.exited) continue;
+    r.code = node::code(ExitStatus::kServerDied);
+    r.problem = failure(Status::kReplicaStopped, name_of(r.number), "stopped",
+                        "its server ended with status " + std::to_string(r.exit_status) +
+                            ", and the servers of the others did not",
+                        log_of(r));
+    take_back_exit(r);
+    act(EndNode{r.number, SIGTERM});
+  }
+}
+
 void Supervisor::on(const Fatal& e) {
   Replica& r = at(e.replica);
   const End end = end_of(e.code);
@@ -311,7 +342,8 @@ void Supervisor::on(const NodeEnded& e) {
   r.wait = e.wait;
   r.drained = r.drained || e.drained;
   if (stopping()) return leave(r);
-  if (r.exited) return decide_after_exits(r);
+  if (r.exited && r.problem.ok()) return decide_after_exits(r);
+  if (r.exited) take_back_exit(r);
   if (ended_on_request(r)) return;
   if (settings_.host) {
     r.code = WIFEXITED(e.wait) ? WEXITSTATUS(e.wait) : node::code(ExitStatus::kServerDied);

@@ -20,6 +20,8 @@
 // INVARIANT SUP-2  After Stop no node is started.
 // INVARIANT SUP-3  A drained replica gets a node only at an operator's request.
 // INVARIANT SUP-4  If an operator discards the log's memory, no later node reads it.
+// INVARIANT SUP-5  Servers that end, by themselves, end the group only if they are more than those
+//                  that go on; otherwise their replicas return like others that were lost.
 
 #include <cstdint>
 #include <limits>
@@ -145,6 +147,9 @@ class Supervisor {
   void release_analysis(Replica& r, const std::string& why);
   void look_after_analysis();
   void decide_after_exits(const Replica& last);
+  void take_back_exit(Replica& r);
+  bool others_go_on() const;
+  void return_exited();
   bool end_servers(const char* why);
   void stop(const char* why, int signal = 0);
   void end_harder();

@@ -405,6 +405,7 @@ TEST_CASE("supervisor: the other servers get 10 s, and a lost node is not waited
           "[supervise][SUP-S5]") {
   Watched slow, lost;
   slow.serve().step(ServerExit{0, 139, ExitReason::kSignal});
+  slow.step(ServerExit{2, 139, ExitReason::kSignal});
   slow.wait();
   CHECK(slow.now_ms == 1'010'000);
   CHECK(slow.has_logged("the other replicas did not end, stopping"));
@@ -416,6 +417,30 @@ TEST_CASE("supervisor: the other servers get 10 s, and a lost node is not waited
   lost.step(NodeEnded{.replica = 0});  // its server had ended: judged again
   CHECK(lost.machine.stopping());
   CHECK(lost.has_logged("the server crashed at the same place"));
+}
+
+TEST_CASE("supervisor: a replica whose server alone ended returns", "[supervise][SUP-5]") {
+  Watched group;
+  group.serve();
+  SECTION("the others do not end in time") {
+    SECTION("all three live") {}
+    SECTION("another one is lost meanwhile") { group.kill(2); }
+    group.step(ServerExit{0, 139, ExitReason::kSignal});
+    group.tick(10'000);
+    CHECK(group.last<EndNode>().replica == 0);
+    group.step(NodeEnded{.replica = 0});
+    CHECK(group.has_logged("its server ended with status 139, and the servers of the others did"));
+  }
+  SECTION("its node finds that it differs from the others") {
+    group.step(ServerExit{0, 139, ExitReason::kSignal});
+    group.fail(0, ExitStatus::kDiverged);
+  }
+  CHECK_FALSE(group.machine.stopping());
+  group.forget();
+  group.tick(2'000);
+  CHECK(group.last<StartNode>().replica == 0);
+  group.tick(10'000);  // nor later
+  CHECK_FALSE(group.machine.stopping());
 }
 
 TEST_CASE("supervisor: after Stop nodes end, and none is started", "[supervise][SUP-2]") {
