@@ -314,7 +314,7 @@ control::GroupView seen_by(const NodeStatus& s) {
   known.own = s.readiness;
   known.receives_log = s.receives_log;
   known.no_quorum = s.no_quorum;
-  known.alarm = s.alarm;
+  if (s.differ) known.alarm = s.alarm;
   known.unsupervised = s.unsupervised;
   control::GroupView group = replica::seen_by(known, s.peers);
   group.no_checkpoints = s.no_checkpoints;
@@ -379,7 +379,8 @@ nlohmann::json to_json(const NodeStatus& s) {
         {"verdict", s.verdict},
         {"entries_since", s.applied - std::min(s.applied, s.verified)},
         {"age_ms", s.verified_ns == 0 ? nlohmann::json() : nlohmann::json(s.verified_ago_ms())},
-        {"alarm", s.alarm}}},
+        {"alarm", s.alarm},
+        {"differ", s.differ}}},
       {"no_quorum", s.no_quorum.empty() ? nlohmann::json() : nlohmann::json(s.no_quorum)},
       {"no_room", s.log.no_room.empty() ? nlohmann::json() : nlohmann::json(s.log.no_room)},
       {"not_serving", text_or_null(s.not_serving)},

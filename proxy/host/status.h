@@ -81,6 +81,7 @@ struct NodeStatus {
   std::string alarm;              // which replicas differed and where; empty: none
   std::string no_quorum;          // why clients are not served; empty: served
   std::string not_serving;        // why the server serves no client; empty: it serves
+  bool differ = false;            // `alarm` is not over
   std::uint64_t divergences = 0;  // found by this replica
   std::uint64_t verified_ago_ms() const noexcept {
     return (now_ns - (verified_ns < now_ns ? verified_ns : now_ns)) / 1'000'000;

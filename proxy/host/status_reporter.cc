@@ -81,6 +81,7 @@ void describe_check(const LiveCheck& check, NodeStatus& s) {
   s.verified_ns = static_cast<std::uint64_t>(check.verified_ns());
   s.verdict = proxy::name(check.verdict());
   s.alarm = check.alarms().text();
+  s.differ = check.alarms().differ();
   s.divergences = check.alarms().count();
 }
 

@@ -20,6 +20,7 @@ void Alarms::raised(std::string what, std::uint64_t index, const std::string& wh
     first_index_ = index;
   }
   last_ = std::move(what);
+  over_ = false;
 }
 
 void Alarms::restart_from(std::uint64_t index) {
@@ -33,6 +34,7 @@ std::string Alarms::text() const {
   if (none()) return "";
   std::string text = last_ + "; differences: " + std::to_string(count_) + ", since " + first_when_ +
                      " (log index " + std::to_string(first_index_) + ")";
+  if (over_) return text + "; all voters are equal again";
   if (restarted_from_ == 0) return text;
   text += "; compared again from log index " + std::to_string(restarted_from_) + ": ";
   return text + (since_ == 0 ? "nothing yet" : "equal up to " + std::to_string(since_));

@@ -19,6 +19,11 @@ class Alarms {
  public:
   // This replica and a majority were equal at this cut.
   void agreed(std::uint64_t index);
+  // So were all voters, and each cut covers all that precedes it: the last difference is over,
+  // because the replica that differed is back.
+  void all_agreed() noexcept { over_ = restarted_from_ == 0; }
+  // The replicas differ, as far as this one knows.
+  bool differ() const noexcept { return !none() && !over_; }
   // This replica and a majority differed at this cut.  `when` is the wall clock time as text.
   void raised(std::string what, std::uint64_t index, const std::string& when);
   // Outputs before this log index are no longer compared.
@@ -43,6 +48,7 @@ class Alarms {
   std::uint64_t restarted_from_ = 0;  // 0: everything is compared
   std::uint64_t since_ = 0;           // the last equal cut after restarted_from_
   std::uint64_t count_ = 0;
+  bool over_ = false;  // the last difference
   std::string last_, first_when_;
   std::uint64_t first_index_ = 0;
 };

@@ -94,6 +94,7 @@ constexpr F kVerified[] = {
     {"entries_since", Holds::kNumber, kAlways, "entries that the server took since `index`"},
     {"age_ms", Holds::kNumber, kOrNull, "since that comparison; null: there was none"},
     {"alarm", Holds::kText, kAlways, "which replica differed where; empty: none"},
+    {"differ", Holds::kFlag, kAlways, "they differ still; false: all voters are equal again"},
 };
 constexpr F kUnhooked[] = {
     {"call", Holds::kText, kAlways, "the system call"},

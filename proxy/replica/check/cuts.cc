@@ -34,6 +34,13 @@ std::string minority(const proxy::Evaluation& j) {
   return names;
 }
 
+bool all_agree(const proxy::Evaluation& j, std::size_t voters) {
+  const auto count = [&j](Finding f) {
+    return static_cast<std::size_t>(std::count(j.replicas.begin(), j.replicas.end(), f));
+  };
+  return j.majority && count(Finding::kMinority) == 0 && count(Finding::kAgrees) >= voters;
+}
+
 // The log index of the cut at which the digests were taken; 0: there are none.
 std::uint64_t cut_of(const proxy::Digests& digests) {
   const auto any = std::find_if(digests.begin(), digests.end(), [](const auto& d) { return d; });
@@ -189,6 +196,7 @@ void Cuts::evaluate(HashBody& body, ReplicaId proposer, std::size_t voters) {
   if (self < j.replicas.size() && j.replicas[self] == Finding::kAgrees) {
     verified_ns_ = now_ns_;
     alarms_.agreed(j.index);
+    if (all_agree(j, voters)) alarms_.all_agreed();
     if (evidence_cut_ == j.index) actions_.emplace_back(Verified{});
   }
   if (j.verdict != Verdict::kDifferent) return;

@@ -144,8 +144,8 @@ control::GroupView seen_by(const std::map<int, NodeAnswer>& answers, const Json&
     if (const std::string why = text_in(answer.status, "no_quorum"); counts && !why.empty()) {
       group.no_quorum = why;
     }
-    const std::string alarm = text_in(object_in(answer.status, "verified"), "alarm");
-    if (!alarm.empty()) group.alarm = alarm;
+    const Json& verified = object_in(answer.status, "verified");
+    if (control::flag_in(verified, "differ")) group.alarm = text_in(verified, "alarm");
     const std::string none = text_in(object_in(answer.status, "checkpoint"), "none_because");
     if (!none.empty()) group.no_checkpoints = none;
   }

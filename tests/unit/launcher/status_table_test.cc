@@ -459,7 +459,8 @@ TEST_CASE("status: nodes that are starting are not gone", "[ctl]") {
 
 TEST_CASE("status: a difference between replicas is in the verdict", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, leader_of_three()}};
-  answers[0].status["verified"] = {{"alarm", "the replicas differ, none has a majority"}};
+  answers[0].status["verified"] = {{"alarm", "the replicas differ, none has a majority"},
+                                   {"differ", true}};
   CHECK(health_of(summarise("g", answers)) == Health::kDegraded);
   CHECK(table_of(summarise("g", answers)).find("g: serving, 3 of 3, BUT THE REPLICAS DIFFER") == 0);
 }

@@ -78,6 +78,7 @@ TEST_CASE("/health describes the group as this replica sees it") {
   NodeStatus s = follower();
   CHECK(health(s).status == 200);
   s.alarm = "replica 2 differs";
+  s.differ = true;
   CHECK(health(s).reason == "replicas differ: replica 2 differs");
   s = follower();
   s.no_quorum = "no quorum: 1 of 3";

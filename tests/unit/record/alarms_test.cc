@@ -57,6 +57,27 @@ TEST_CASE("alarms: a later comparison proves nothing about earlier entries", "[v
   CHECK(restored.verified() == 700);
 }
 
+TEST_CASE("alarms: a difference is over when all voters are equal again", "[verify]") {
+  Alarms a;
+  a.agreed(100);
+  a.all_agreed();
+  CHECK_FALSE(a.differ());
+  a.raised("one differs", 200, "noon");
+  a.agreed(300);  // a majority
+  CHECK(a.differ());
+  a.agreed(400);
+  a.all_agreed();
+  CHECK_FALSE(a.differ());
+  CHECK(a.text() ==
+        "one differs; differences: 1, since noon (log index 200); all voters are equal again");
+  a.raised("one differs again", 500, "one");
+  CHECK(a.differ());
+  a.restart_from(510);  // what precedes it stays unknown
+  a.agreed(600);
+  a.all_agreed();
+  CHECK(a.differ());
+}
+
 TEST_CASE("again: replicas that differed are equal again if they do the same", "[verify]") {
   OutputHash a, b;
   write(a, 9, "rss:4711");

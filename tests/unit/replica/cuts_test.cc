@@ -166,6 +166,16 @@ TEST_CASE_METHOD(World, "a minority is informed that it diverged, and the others
   for (const unsigned i : {0U, 2U}) {
     CHECK(replicas[i].alarm.empty());
     CHECK(replicas[i].check->verdict() == Verdict::kDifferent);
+    CHECK(replicas[i].check->alarms().differ());
+  }
+  begin(1);  // not yet at a checkpoint of the others
+  round();
+  CHECK(replicas[0].check->alarms().differ());
+  begin(1);
+  replicas[1].output = replicas[0].output;
+  round();
+  for (const unsigned i : {0U, 2U}) {
+    CHECK_FALSE(replicas[i].check->alarms().differ());
     CHECK_FALSE(replicas[i].check->alarms().none());
   }
 }
