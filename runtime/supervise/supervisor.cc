@@ -545,9 +545,15 @@ void Supervisor::on(const Resume& e) {
     r.returns.hurry(now_ms_);
     return answer("", name + " is started");
   }
-  if (!settings_.host) return answer("unsupported", "no restart of it is planned");
+  if (!settings_.host && (!r.member || analyses(r))) {
+    return answer("unsupported", name + " is no member that has clients");
+  }
   if (!r.drained || r.has_node()) {
     return answer("busy", "the node of " + name + " runs, or is about to end");
+  }
+  if (!settings_.host) {
+    bring_back(r, {.from = Plan::From::kCheckpoint});
+    return answer("", name + " is started");
   }
   r.resumes = answers_ = true;
   r.resume_failure.clear();

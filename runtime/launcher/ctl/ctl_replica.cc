@@ -226,7 +226,7 @@ RequestResult ask_to_start(const Request& request, const std::string& group, int
   switch (starter) {
     case Starter::kCraneRun:
       if (!forgets && request.checkpoint.empty()) {
-        // A replica that waits for its next attempt can start without a leader.
+        // A lost or drained replica can start without a leader, which may need its vote.
         const RequestResult result =
             ask_crane_run(request, group, {{"do", "resume"}, {"replica", replica}});
         if (result.status == 0) return result;
@@ -264,11 +264,15 @@ int bring_back(const Request& request, const std::string& group, int replica, St
   }
 }
 
+bool knows_members(const Json& summary) {
+  return !list_in(summary, "members").empty() && summary["leader"].is_number();
+}
+
 // Chooses the group and checks that the replica is a member.
 int choose_member(const Request& request, std::string& group) {
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const Json summary = summary_of(request, group);
-  if (list_in(summary, "members").empty() || !summary["leader"].is_number()) {
+  if (!knows_members(summary)) {
     print_message("no leader: " + group + ": no node reports the members; see crane-ctl status " +
                   group);
     return kNoLeader;
@@ -456,8 +460,11 @@ int resume_replica(const Request& request) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const Starter starter = starter_of(request, group, request.replica);
-  const bool alone = is_here(request, group, request.replica) && starter != Starter::kCraneRun;
-  if (!alone) {
+  // Without a leader the program that starts the node knows the members.
+  const bool decides =
+      is_here(request, group, request.replica) &&
+      (starter != Starter::kCraneRun || !knows_members(summary_of(request, group)));
+  if (!decides) {
     if (const int bad = choose_here(request, group); bad != 0) return bad;
   }
   if (state_of(request, group, request.replica) == "ok") {

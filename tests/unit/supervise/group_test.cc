@@ -318,7 +318,7 @@ TEST_CASE("supervisor: an operator's request does not wait for a planned return"
   group.tick();
   CHECK(group.at(2).runs);
   group.step(Resume{.replica = 2});
-  CHECK(group.last<Answer>().error == std::string("unsupported"));
+  CHECK(group.last<Answer>().error == std::string("busy"));  // it runs
   group.step(Stop{"told to stop"});
   group.step(Resume{.replica = 2});
   CHECK(group.last<Answer>().error == std::string("busy"));
@@ -417,6 +417,26 @@ TEST_CASE("supervisor: the other servers get 10 s, and a lost node is not waited
   lost.step(NodeEnded{.replica = 0});  // its server had ended: judged again
   CHECK(lost.machine.stopping());
   CHECK(lost.has_logged("the server crashed at the same place"));
+}
+
+TEST_CASE("supervisor: an operator resumes a drained replica without a leader",
+          "[supervise][SUP-3]") {
+  Watched group(Watched::group_of(3, 1));
+  group.serve().step(Reported{2, Report::kDrained});
+  group.step(Resume{.replica = 2});
+  CHECK(std::string(group.last<Answer>().error) == "busy");  // its node is about to end
+  group.step(NodeEnded{.replica = 2, .drained = true});
+  group.kill(0);
+  group.kill(1);
+  group.tick(30);
+  CHECK(group.at(2).drained);
+  group.forget().step(Resume{.replica = 2});
+  CHECK(std::string(group.last<Answer>().error).empty());
+  CHECK(group.last<StartNode>().replica == 2);
+  CHECK_FALSE(group.last<StartNode>().plan.forgets);
+  group.forget().step(Resume{.replica = 3});
+  CHECK(std::string(group.last<Answer>().error) == "unsupported");
+  CHECK(group.count<StartNode>() == 0);
 }
 
 TEST_CASE("supervisor: a replica whose server alone ended returns", "[supervise][SUP-5]") {
