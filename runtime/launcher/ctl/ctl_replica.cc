@@ -400,7 +400,7 @@ int replace_member(const Request& request) {
         old);
     return static_cast<int>(setup::Status::kUsage);
   }
-  bool leaving = false;
+  bool leaving = false, begun = false;
   std::uint64_t goal = 0;
   for (ChangePrinter print_change;; poll(nullptr, 0, kLookEveryMs)) {
     const auto answers = ask_all(request, group);
@@ -418,7 +418,7 @@ int replace_member(const Request& request) {
     if (role_of(summary, request.fresh) == "analysis") {
       return refuse(group, "replica " + fresh + " is an analysis replica, which never votes");
     }
-    const ReplaceStep step = next_step(members, request.replica, request.fresh);
+    const ReplaceStep step = next_step(members, request.replica, request.fresh, begun);
     if (step == ReplaceStep::kDone) {
       print("replica " + fresh + " has replaced replica " + old + "\n");
       return 0;
@@ -426,10 +426,17 @@ int replace_member(const Request& request) {
     if (step == ReplaceStep::kNoMember) {
       return refuse(group, "replica " + old + " is not a member; see crane-ctl member list");
     }
+    if (step == ReplaceStep::kNotNew) {
+      return refuse(group, "replica " + fresh +
+                               " votes already, so the group would become smaller; "
+                               "name a replica that is no member, or use crane-ctl member remove " +
+                               old);
+    }
     if (step == ReplaceStep::kAdd) keep_one(request, group);
     if (step == ReplaceStep::kPromote && goal == 0) goal = number_in(summary, "commit");
     const RequestResult result = next_change(request, group, summary, step, goal);
     leaving |= step == ReplaceStep::kRemove && result.status == 0;
+    begun |= result.status == 0;
     if (result.status == 0) {
       print_change(result.message);
     } else if (result.busy) {

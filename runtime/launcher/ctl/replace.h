@@ -16,9 +16,12 @@ enum class ReplaceStep {
   kRemove,   // `old` leaves
   kDone,
   kNoMember,  // neither `old` nor a voting `fresh` is a member: nothing to replace
+  kNotNew,    // both vote, and no replacement has begun: `old` would only leave
 };
 
-// `members`: as in summarise(), [{"replica": 0, "member": "voter"}, ...].
-ReplaceStep next_step(const nlohmann::json& members, int old, int fresh);
+// `members`: as in summarise(), [{"replica": 0, "member": "voter"}, ...].  `begun`: this command
+// has made a change.  An earlier one that was interrupted left one voter more, an even number of
+// them.
+ReplaceStep next_step(const nlohmann::json& members, int old, int fresh, bool begun);
 
 }  // namespace crane::launcher

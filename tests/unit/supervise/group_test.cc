@@ -377,48 +377,6 @@ TEST_CASE("supervisor: facts about a replica that is no longer needed change not
   CHECK(machine.step(CheckpointLookup{2, true}, 10).empty());
 }
 
-TEST_CASE("supervisor: a server that ends normally ends the group with its status", "[supervise]") {
-  Watched group;
-  group.serve().step(ServerExit{0, 3});
-  CHECK_FALSE(group.machine.stopping());
-  group.step(Reported{1, Report::kAcceptorOnly});  // it has no server that could end
-  group.step(ServerExit{2, 3});
-  CHECK(group.machine.stopping());
-  CHECK(group.machine.status() == 3);
-  CHECK(group.has_logged("the server ended with status 3; its log: /d/r2/server.log"));
-}
-
-TEST_CASE("supervisor: a server that goes to the background is distinguished from one that ends",
-          "[supervise]") {
-  Watched group;
-  group.serve();
-  for (const int k : {0, 1, 2}) group.step(ServerExit{k, 0, ExitReason::kBackground});
-  CHECK(group.machine.status() == 125);
-  CHECK(group.has_logged("run it in the foreground"));
-  Watched watched;
-  watched.serve().step(Stop{"told to stop"});
-  for (const int k : {0, 1, 2}) watched.step(ServerExit{k, 0, ExitReason::kBackground});
-  CHECK(watched.machine.status() == 0);
-}
-
-TEST_CASE("supervisor: the other servers get 10 s, and a lost node is not waited for",
-          "[supervise][SUP-S5]") {
-  Watched slow, lost;
-  slow.serve().step(ServerExit{0, 139, ExitReason::kSignal});
-  slow.step(ServerExit{2, 139, ExitReason::kSignal});
-  slow.wait();
-  CHECK(slow.now_ms == 1'010'000);
-  CHECK(slow.has_logged("the other replicas did not end, stopping"));
-  lost.serve().step(ServerExit{0, 139, ExitReason::kSignal});
-  lost.step(ServerExit{1, 1});
-  CHECK(lost.has_logged("the servers ended differently"));
-  lost.kill(2);
-  CHECK_FALSE(lost.machine.stopping());
-  lost.step(NodeEnded{.replica = 0});  // its server had ended: judged again
-  CHECK(lost.machine.stopping());
-  CHECK(lost.has_logged("the server crashed at the same place"));
-}
-
 TEST_CASE("supervisor: an operator resumes a drained replica without a leader",
           "[supervise][SUP-3]") {
   Watched group(Watched::group_of(3, 1));
@@ -437,30 +395,6 @@ TEST_CASE("supervisor: an operator resumes a drained replica without a leader",
   group.forget().step(Resume{.replica = 3});
   CHECK(std::string(group.last<Answer>().error) == "unsupported");
   CHECK(group.count<StartNode>() == 0);
-}
-
-TEST_CASE("supervisor: a replica whose server alone ended returns", "[supervise][SUP-5]") {
-  Watched group;
-  group.serve();
-  SECTION("the others do not end in time") {
-    SECTION("all three live") {}
-    SECTION("another one is lost meanwhile") { group.kill(2); }
-    group.step(ServerExit{0, 139, ExitReason::kSignal});
-    group.tick(10'000);
-    CHECK(group.last<EndNode>().replica == 0);
-    group.step(NodeEnded{.replica = 0});
-    CHECK(group.has_logged("its server ended with status 139, and the servers of the others did"));
-  }
-  SECTION("its node finds that it differs from the others") {
-    group.step(ServerExit{0, 139, ExitReason::kSignal});
-    group.fail(0, ExitStatus::kDiverged);
-  }
-  CHECK_FALSE(group.machine.stopping());
-  group.forget();
-  group.tick(2'000);
-  CHECK(group.last<StartNode>().replica == 0);
-  group.tick(10'000);  // nor later
-  CHECK_FALSE(group.machine.stopping());
 }
 
 TEST_CASE("supervisor: after Stop nodes end, and none is started", "[supervise][SUP-2]") {
