@@ -182,7 +182,10 @@ void Node::server_started(pid_t pid) {
   server_->started();
   std::string why;
   const Result<bool> revived = recovery_->server_started(why);
-  if (!revived.ok()) fail(ExitStatus::kNoCheckpoint, why);
+  if (!revived.ok()) {
+    recovery_->server_died();
+    fail(ExitStatus::kServerNotStarted, why);
+  }
   if (revived.ok() && revived.value()) {  // its threads sleep until the next entry
     listeners_->open_all(true);
     listeners_->recover();
@@ -198,6 +201,7 @@ void Node::server_failed(ExitStatus status, const std::string& why) {
 }
 
 void Node::process_killed(std::uint32_t process, std::uint32_t pid) {
+  recovery_->server_died();
   fail(ExitStatus::kServerDied,
        fmt::format("process {} (pid {} of the server) was killed on this replica only", process,
                    pid));
@@ -207,6 +211,7 @@ void Node::server_ended(int status) {
   if (recovery_->ended()) return;
   ServerExit& exit = server_->exit();
   if (!exit.exited()) {
+    recovery_->server_died();
     return fail(ExitStatus::kServerDied,
                 WIFSIGNALED(status)
                     ? fmt::format("the server was killed by signal {} on this replica only",

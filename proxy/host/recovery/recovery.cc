@@ -448,8 +448,12 @@ void Recovery::distrust(std::uint64_t verified, Index at) {
 
 bool Recovery::server_failed(const std::string& why) {
   if (restart_->failed_to_start(why)) return true;
-  start_.server_failed();
+  if (start_.resumes()) start_.server_failed();
   return false;
+}
+
+void Recovery::server_died() {
+  if (start_.resumes() || catches_up()) start_.server_failed();
 }
 
 void Recovery::stop() {

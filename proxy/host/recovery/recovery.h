@@ -112,6 +112,8 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   bool restarts_server() const noexcept { return restart_->under_way(); }
   // It did not start, or took no turn; false: it is not on trial for an upgrade.
   bool server_failed(const std::string& why);
+  // A process of the server was killed on this replica only; the node ends.
+  void server_died();
   void dump_prepared();
   void dump_ended(const std::string& why_not, const std::string& refusal);
 

@@ -261,7 +261,7 @@ void StartingPoint::differed(Index at) const {
 }
 
 void StartingPoint::server_failed() const {
-  if (member_ && resumes()) differed(state_.at.index);
+  if (member_) differed(state_.at.index);
 }
 
 // --- the server runs ----------------------------------------------------------------------------
@@ -274,7 +274,7 @@ Outcome StartingPoint::rename_open_files(dmt::Layout& layout, const ServerMonito
   const Outcome renamed = files == before.end() ? Outcome{Error{Code::kDamaged, 0, "no files"}}
                                                 : rename_files(layout, *files, now, monitor.pid());
   if (!renamed.ok()) {
-    why = "the checkpoint does not contain the names of files";
+    why = "the restored server has ended, or its checkpoint lacks the names of files";
     return renamed;
   }
   const Outcome numbered = set_last_pid(monitor.pid(), state_.last_pid);

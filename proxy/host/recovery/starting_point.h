@@ -83,8 +83,9 @@ class StartingPoint {
   // The replica differed from the others at log index `at`.  The checkpoint at which it began may
   // be the cause, so it gets a mark.
   void differed(Index at) const;
-  // The server did not start.  If it was to continue at a checkpoint, that gets the same mark, at
-  // its own index: CRIU may dump a server that it cannot restore on this machine.
+  // The server did not start, or died before it had run what it missed.  If it continued at a
+  // checkpoint, that gets the same mark, at its own index: CRIU may dump a server that it cannot
+  // restore on this machine, or not to life.
   void server_failed() const;
 
   // The server runs: renames its files and removes the unpacked checkpoint.  `why` is for the
