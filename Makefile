@@ -13,7 +13,7 @@ PYTHON   = $(shell /usr/bin/python3 -c 'import matplotlib' 2>/dev/null && echo /
 Q       := $(if $(V),,@)
 AREAS   := $(sort $(notdir $(patsubst %/,%,$(wildcard tests/unit/*/)))) fabric sim verbs
 PARTS   := programs parts benches fuzzers strangers next-schedule libcrane.so linear-porcupine \
-           $(patsubst %,crane-%,node run ctl diff replay sim solo) \
+           tested $(patsubst %,crane-%,node run ctl diff replay sim solo) \
            $(subst _,-,$(patsubst %_bench.cc,bench-%,$(notdir $(wildcard eval/*/*_bench.cc))))
 .PHONY: all build check test test-long accept accept-perturbed demo bench fuzz sim sim-soak lint \
   format tidy install uninstall deb image deps clean help FORCE $(PARTS) $(AREAS:%=test-%)
@@ -44,7 +44,7 @@ SANITIZED := base dmt consensus record clients linear
 BUILD_SANITIZED = $(BUILD) -k JOBS=$(JOBS) VARIANT=asan OUT=$(OUT)-asan build \
                   TARGETS="$(SANITIZED:%=test-%) fuzzers"
 test: deps                                        ## every rule; last line: N passed, N failed
-	@touch -cd @0 $(CONFIGURED); $(BUILD) -k build || true  # what was absent may be there now
+	@touch -cd @0 $(CONFIGURED); $(BUILD) -k tested || true  # what was absent may be there now
 	$(RUN_TESTS) --full $(ARGS)
 test-long: deps                                   ## the rest: sanitizers, long scenarios, a VM
 	@$(BUILD) -k build TARGETS="all porcupine" || true
