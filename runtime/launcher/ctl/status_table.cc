@@ -268,6 +268,11 @@ std::string of_recovery(const Json& row, const char* what) {
   return text_in(object_in(row, "recovery"), what);
 }
 
+bool has_server(const Json& row) {
+  const auto pid = row.find("server_pid");
+  return pid == row.end() || !pid->is_null();
+}
+
 // The checkpoints of this machine's replicas: the newest published one, the newest abandoned one if
 // no later one was published, and the replicas that recovered from a checkpoint.
 std::string checkpoints_text(const Json& summary) {
@@ -287,8 +292,9 @@ std::string checkpoints_text(const Json& summary) {
     }
     if (number(*found, "restored_at") > 0) {
       const bool restarted = of_recovery(row, "came_back_by") == "restart";
-      returned += fmt::format("replica {} recovered from the checkpoint at entry {}{}\n",
-                              cell(row, "replica"), number(*found, "restored_at"),
+      returned += fmt::format("replica {} {} the checkpoint at entry {}{}\n", cell(row, "replica"),
+                              has_server(row) ? "recovered from" : "begins at",
+                              number(*found, "restored_at"),
                               restarted ? ", with a new server on its files" : "");
     }
   }
@@ -372,7 +378,9 @@ std::string recovery_text(const Json& summary) {
   for (const Json& row : summary["replicas"]) {
     if (of_recovery(row, "tier").empty()) continue;
     if (of_recovery(row, "came_back_by") == "replay") {
-      returned += "replica " + cell(row, "replica") + " recovered by running all inputs again\n";
+      returned += "replica " + cell(row, "replica") +
+                  (has_server(row) ? " recovered by running all inputs again\n"
+                                   : " runs all inputs again\n");
     }
     // A replica that has tried knows the reason.
     const std::pair rank{number(row["recovery"], "entry"), !of_recovery(row, "refused").empty()};

@@ -131,6 +131,8 @@ TEST_CASE("status: checkpoints: the newest, one given up since then, and which r
   CHECK(lines() ==
         "checkpoint: replica 1 gave up the one at entry 500: it has an io_uring\n"
         "replica 1 recovered from the checkpoint at entry 483\n");
+  answers[1].status["server_pid"] = nullptr;
+  CHECK(lines().ends_with("replica 1 begins at the checkpoint at entry 483\n"));
   answers[0].status["checkpoint"] = 7;
   answers[1].status["checkpoint"] = {{"last", "x"}, {"gave_up", 9}, {"why_not", {1}}};
   answers[2].status["checkpoint"] = nullptr;
