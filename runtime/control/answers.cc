@@ -374,6 +374,7 @@ constexpr F kGroup[] = {
      "replicas that may be lost, whichever they are, and one of the others leads and serves at "
      "once; null: not known"},
     {"not_serving", Holds::kText, kOrNull, "why the server serves no client; null: it does"},
+    {"free_bytes", Holds::kNumber, kSometimes, "free in the group's directory on this machine"},
     {"growth", Holds::kObject, kSometimes, "where two checkpoints of different times are kept",
      kGrowth},
     {"members", Holds::kObjects, kSometimes,

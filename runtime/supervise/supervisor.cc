@@ -275,12 +275,12 @@ void Supervisor::take_back_exit(Replica& r) {
 bool Supervisor::others_go_on() const {
   std::ptrdiff_t more = 0;
   for (const Replica& r : replicas_) {
-    if (r.votes && r.runs && !r.acceptor_only) more += r.exited ? -1 : 1;
+    if (r.votes && r.exited) --more;
+    if (r.votes && !r.exited && r.runs && !r.acceptor_only) ++more;
   }
   return more >= 0;
 }
 
-// A server that ended because of its inputs ends there again, and so do the others.
 void Supervisor::return_exited() {
   for (Replica& r : replicas_) {
     if (!r.exited) continue;
@@ -290,7 +290,12 @@ void Supervisor::return_exited() {
                             ", and the servers of the others did not",
                         log_of(r));
     take_back_exit(r);
-    act(EndNode{r.number, SIGTERM});
+    if (r.has_node()) {
+      act(EndNode{r.number, SIGTERM});
+    } else {
+      plan_return(r);
+      decide_after_loss(r);
+    }
   }
 }
 

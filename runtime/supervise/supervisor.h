@@ -20,8 +20,9 @@
 // INVARIANT SUP-2  After Stop no node is started.
 // INVARIANT SUP-3  A drained replica gets a node only at an operator's request.
 // INVARIANT SUP-4  If an operator discards the log's memory, no later node reads it.
-// INVARIANT SUP-5  Servers that end, by themselves, end the group only if they are more than those
-//                  that go on; otherwise their replicas return like others that were lost.
+// INVARIANT SUP-5  A replica whose server ended returns like a lost one if its node finds that it
+//                  differs, or, once, if as many servers go on after kExitTimeoutMs.  If the inputs
+//                  were the cause, its server ends there again, and then the group ends.
 
 #include <cstdint>
 #include <limits>
@@ -172,12 +173,13 @@ class Supervisor {
   std::int64_t now_ms_ = 0;
   Phase phase_ = Phase::kStarting;
   std::int64_t stop_deadline_ms_ = kNever;
-  int signal_ = 0;            // the last signal for ending nodes
-  bool ending_ = false;       // servers received the signal to end, so that their files are equal
-  bool served_ = false;       // all replicas have run
-  bool handed_over_ = false;  // to another build of Crane; none of its servers has listened yet
-  bool left_ = false;         // an agent's replica has left
-  bool answers_ = false;      // an operator waits until the node is started
+  int signal_ = 0;       // the last signal for ending nodes
+  bool ending_ = false;  // servers received the signal to end, so that their files are equal
+  bool served_ = false;  // all replicas have run
+  bool returned_alone_ = false;  // SUP-5: the one time is over
+  bool handed_over_ = false;     // to another build of Crane; none of its servers has listened yet
+  bool left_ = false;            // an agent's replica has left
+  bool answers_ = false;         // an operator waits until the node is started
   std::optional<std::int64_t> checkpoint_request_ms_;  // time of the last request
   std::string refused_;                                // why the server cannot be dumped
   int status_ = 0;

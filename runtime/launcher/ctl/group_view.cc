@@ -145,7 +145,9 @@ control::GroupView seen_by(const std::map<int, NodeAnswer>& answers, const Json&
       group.no_quorum = why;
     }
     const Json& verified = object_in(answer.status, "verified");
-    if (control::flag_in(verified, "differ")) group.alarm = text_in(verified, "alarm");
+    const auto differ = verified.find("differ");  // an older node has none
+    const std::string alarm = text_in(verified, "alarm");
+    if (!alarm.empty() && (differ == verified.end() || *differ == true)) group.alarm = alarm;
     const std::string none = text_in(object_in(answer.status, "checkpoint"), "none_because");
     if (!none.empty()) group.no_checkpoints = none;
   }

@@ -91,6 +91,8 @@ std::optional<Growth> growth_of(const std::vector<Kept>& kept) {
 }
 
 void add_sizes(Json& summary, const std::string& home) {
+  std::error_code unknown;
+  if (const auto room = fs::space(home, unknown); !unknown) summary["free_bytes"] = room.available;
   const auto kept = checkpoint::find_kept(home).checkpoints;
   if (const auto growth = growth_of(kept)) {
     summary["growth"] = {{"over_seconds", growth->seconds},
@@ -119,6 +121,12 @@ std::string sizes_text(const Json& summary) {
                         cell_of(disk, "store_bytes"));
   }
   if (!text.empty()) text += "\n";
+  const auto room = summary.find("free_bytes");
+  if (room != summary.end() && control::number_in(summary, "free_bytes") < kRoomLeast) {
+    text += fmt::format(
+        "room: only {} are free in the group's directory: a lost replica may not begin again\n",
+        control::size_text(control::number_in(summary, "free_bytes")));
+  }
   const Json& growth = control::object_in(summary, "growth");
   if (growth.empty()) return text;
   return text + fmt::format("growth: files {}, log {} an hour, by checkpoints of {} s\n",

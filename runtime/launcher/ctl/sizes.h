@@ -32,9 +32,13 @@ struct Growth {
 // nullopt: there are no two checkpoints with different times.
 std::optional<Growth> growth_of(const std::vector<checkpoint::Kept>& kept);
 
-// Adds `disk` to the rows of this machine's replicas, and `growth` to the group's.
+// With less than this a lost replica may not begin again: its node needs a few files, and a
+// checkpoint is unpacked.
+inline constexpr std::uint64_t kRoomLeast = 32 << 20;
+
+// Adds `disk` to the rows of this machine's replicas, and `growth` and `free_bytes` to the group's.
 void add_sizes(nlohmann::json& summary, const std::string& home);
-// One line for `status`; "": nothing is known.
+// The lines for `status`; "": nothing is known.
 std::string sizes_text(const nlohmann::json& summary);
 
 }  // namespace crane::launcher

@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "runtime/control/schema.h"
+
 using namespace crane;
 using namespace crane::launcher;
 using checkpoint::Kept;
@@ -84,6 +86,11 @@ TEST_CASE("sizes: a line for people contains the known values", "[ctl]") {
   CHECK(summary["replicas"][0]["disk"]["store_bytes"] == 0);
   CHECK_FALSE(summary["replicas"][1].contains("disk"));
   CHECK(text.find("disk: replica 0: files 1.0 MB, checkpoints ") == 0);
+  CHECK(control::number_in(summary, "free_bytes") > 0);
+  summary["free_bytes"] = kRoomLeast;
+  CHECK(sizes_text(summary).find("room:") == std::string::npos);
+  summary["free_bytes"] = 1'200'000;
+  CHECK(sizes_text(summary).find("room: only 1.2 MB are free") != std::string::npos);
   summary["growth"] = {
       {"over_seconds", 60}, {"files_bytes_per_hour", -2500}, {"log_bytes_per_hour", 1'500'000}};
   summary["replicas"][0]["disk"]["files_bytes"] = nullptr;

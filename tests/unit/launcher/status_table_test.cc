@@ -464,7 +464,15 @@ TEST_CASE("status: a difference between replicas is in the verdict", "[ctl]") {
   answers[0].status["verified"] = {{"alarm", "the replicas differ, none has a majority"},
                                    {"differ", true}};
   CHECK(health_of(summarise("g", answers)) == Health::kDegraded);
-  CHECK(table_of(summarise("g", answers)).find("g: serving, 3 of 3, BUT THE REPLICAS DIFFER") == 0);
+  const auto warns = [&answers] {
+    return table_of(summarise("g", answers)).find("g: serving, 3 of 3, BUT THE REPLICAS DIFFER") ==
+           0;
+  };
+  CHECK(warns());
+  answers[0].status["verified"].erase("differ");  // an older node's answer
+  CHECK(warns());
+  answers[0].status["verified"]["differ"] = false;  // it is over
+  CHECK_FALSE(warns());
 }
 
 TEST_CASE("status: a member on this machine reports its own indexes", "[ctl]") {

@@ -55,12 +55,13 @@ TEST_CASE("supervisor: a replica whose server alone ended returns", "[supervise]
   Watched group;
   group.serve();
   SECTION("the others do not end in time") {
-    SECTION("all three live") {}
-    SECTION("another one is lost meanwhile") { group.kill(2); }
+    const bool another_lost = GENERATE(false, true), node_killed = GENERATE(false, true);
+    if (another_lost) group.kill(2);
     group.step(ServerExit{0, 139, ExitReason::kSignal});
+    if (node_killed) group.kill(0);
     group.tick(10'000);
-    CHECK(group.last<EndNode>().replica == 0);
-    group.step(NodeEnded{.replica = 0});
+    CHECK(group.count<EndNode>() == (node_killed ? 0 : 1));
+    if (!node_killed) group.step(NodeEnded{.replica = 0});
     CHECK(group.has_logged("its server ended with status 139, and the servers of the others did"));
   }
   SECTION("its node finds that it differs from the others") {
@@ -73,4 +74,16 @@ TEST_CASE("supervisor: a replica whose server alone ended returns", "[supervise]
   CHECK(group.last<StartNode>().replica == 0);
   group.tick(10'000);  // nor later
   CHECK_FALSE(group.machine.stopping());
+}
+
+TEST_CASE("supervisor: a group whose servers end one after the other ends", "[supervise][SUP-5]") {
+  Watched group;
+  group.serve().step(ServerExit{0, 139, ExitReason::kSignal});
+  group.tick(10'000);
+  group.step(NodeEnded{.replica = 0});
+  group.tick(2'000);
+  group.step(ServerExit{1, 139, ExitReason::kSignal});  // at the same place, without its leader
+  CHECK_FALSE(group.machine.stopping());
+  group.tick(10'000);
+  CHECK(group.machine.stopping());
 }

@@ -154,4 +154,4 @@ def body(scenario):
         one_machine(scenario, how)
 
 
-h.run_scenario("restore_refused", body)
+h.run_scenario("unrestored", body)
