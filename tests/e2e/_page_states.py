@@ -51,7 +51,7 @@ PARTS = {
     "detection": {"score": 1500, "suspect_at": 200, "trust_at": 600, "full": 1500,
                   "misses_needed": 5, "period_us": 100_000},
     "verified": {"index": 48_150, "verdict": "equal", "entries_since": 61, "age_ms": 1_200,
-                 "alarm": ""},
+                 "alarm": "", "differ": False},
     "commit_latency": {"count": 924, "mean_us": 14, "p50_us": 20, "p99_us": 100},
     "store_latency": {"count": 924, "mean_us": 310, "p50_us": 200, "p99_us": 1_000},
     "checkpoint": {
@@ -187,7 +187,7 @@ def differ():
     return status(said=verdict("degraded", "serving, 3 of 3, BUT THE REPLICAS DIFFER, fault "
                                            "tolerant", ["the replicas differ: " + ALARM]),
                   divergences=1, verified={**PARTS["verified"], "verdict": "different",
-                                           "alarm": ALARM})
+                                           "alarm": ALARM, "differ": True})
 
 
 def starting():
