@@ -77,8 +77,7 @@ Finding check_room(Finding finding, const Room& room, std::uint64_t bytes, std::
   return finding;
 }
 
-// What to do about a dump or restore that failed.  The pieces are those of CRIU's complaints
-// (checkpoint/criu.cc).
+// Names the remedy for a failed dump or restore.  checkpoint/criu.cc writes the pieces.
 std::string remedy_of(const std::string& criu_problem) {
   constexpr struct {
     const char* piece;
