@@ -182,10 +182,7 @@ void Node::server_started(pid_t pid) {
   server_->started();
   std::string why;
   const Result<bool> revived = recovery_->server_started(why);
-  if (!revived.ok()) {
-    recovery_->server_died();
-    fail(ExitStatus::kServerNotStarted, why);
-  }
+  if (!revived.ok()) server_failed(ExitStatus::kServerNotStarted, why);
   if (revived.ok() && revived.value()) {  // its threads sleep until the next entry
     listeners_->open_all(true);
     listeners_->recover();

@@ -290,12 +290,7 @@ void Supervisor::return_exited() {
                             ", and the servers of the others did not",
                         log_of(r));
     take_back_exit(r);
-    if (r.has_node()) {
-      act(EndNode{r.number, SIGTERM});
-    } else {
-      plan_return(r);
-      decide_after_loss(r);
-    }
+    r.has_node() ? act(EndNode{r.number, SIGTERM}) : lose(r);
   }
 }
 
@@ -353,11 +348,16 @@ void Supervisor::on(const NodeEnded& e) {
   if (settings_.host) {
     r.code = WIFEXITED(e.wait) ? WEXITSTATUS(e.wait) : node::code(ExitStatus::kServerDied);
   }
-  const End end = end_of(r.code);
-  if (analyses(r) && !r.problem.ok() && !end.begins_again)
+  if (analyses(r) && !r.problem.ok() && !end_of(r.code).begins_again)
     return release_analysis(r, r.problem.error().text);
   if (r.problem.ok()) r.problem = why_lost(r, e);
   if (analyses(r)) return plan_return(r);
+  lose(r);
+}
+
+// The replica has no node any more; `code` and `problem` say why.
+void Supervisor::lose(Replica& r) {
+  const End end = end_of(r.code);
   handed_over_ = handed_over_ || end.hands_over;
   act(KeepLogs{});
   const bool returns_now = returns(r, end);

@@ -142,6 +142,7 @@ class Supervisor {
   bool ended_on_request(Replica& r);
   void stay_drained(Replica& r, std::string why);
   void bring_back(Replica& r, const Plan& plan);
+  void lose(Replica& r);
   void decide_after_loss(Replica& lost);
   bool majority_fails() const;
   void ask_for_checkpoint();

@@ -268,10 +268,8 @@ bool knows_members(const Json& summary) {
   return !list_in(summary, "members").empty() && summary["leader"].is_number();
 }
 
-// Chooses the group and checks that the replica is a member.
-int choose_member(const Request& request, std::string& group) {
-  if (const int bad = choose_one(request, group); bad != 0) return bad;
-  const Json summary = summary_of(request, group);
+// Checks that the replica is a member which serves clients.
+int check_member(const Request& request, const std::string& group, const Json& summary) {
   if (!knows_members(summary)) {
     print_message("no leader: " + group + ": no node reports the members; see crane-ctl status " +
                   group);
@@ -289,7 +287,13 @@ int choose_member(const Request& request, std::string& group) {
   return refuse(group, name_of(request.replica) + " is not a member; see crane-ctl member list");
 }
 
-// Chooses the group and checks that the replica is a member with files on this machine.
+// Chooses the group and checks the replica.
+int choose_member(const Request& request, std::string& group) {
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  return check_member(request, group, summary_of(request, group));
+}
+
+// The same for a member with files on this machine.
 int choose_here(const Request& request, std::string& group) {
   if (const int bad = choose_member(request, group); bad != 0) return bad;
   if (is_here(request, group, request.replica)) return 0;
@@ -467,12 +471,14 @@ int resume_replica(const Request& request) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const Starter starter = starter_of(request, group, request.replica);
-  // Without a leader the program that starts the node knows the members.
-  const bool decides =
-      is_here(request, group, request.replica) &&
-      (starter != Starter::kCraneRun || !knows_members(summary_of(request, group)));
-  if (!decides) {
+  if (!is_here(request, group, request.replica)) {
     if (const int bad = choose_here(request, group); bad != 0) return bad;
+  } else if (starter == Starter::kCraneRun) {
+    const Json summary = summary_of(request, group);
+    // Without a leader crane-run decides, which knows the members, too.
+    if (knows_members(summary)) {
+      if (const int bad = check_member(request, group, summary); bad != 0) return bad;
+    }
   }
   if (state_of(request, group, request.replica) == "ok") {
     print(name_of(request.replica) + " runs\n");
