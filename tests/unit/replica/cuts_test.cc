@@ -168,6 +168,13 @@ TEST_CASE_METHOD(World, "a minority is informed that it diverged, and the others
     CHECK(replicas[i].check->verdict() == Verdict::kDifferent);
     CHECK(replicas[i].check->alarms().differ());
   }
+  for (int i = 0; i < 2; ++i) {  // while it is away, the equal majority proves nothing about it
+    step();
+    commit();
+    for (const unsigned there : {2U, 0U}) admit(there);
+  }
+  CHECK(replicas[0].check->verdict() == Verdict::kEqual);
+  CHECK(replicas[0].check->alarms().differ());
   begin(1);  // not yet at a checkpoint of the others
   round();
   CHECK(replicas[0].check->alarms().differ());
