@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -28,10 +27,8 @@ namespace {
 using namespace crane::replica::sim;
 using crane::replica::kMutants;
 using crane::replica::Mutant;
-using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kWorlds = 100'000, kWorldsQuick = 5'000, kAtOnce = 1'000;
-constexpr double kSecondsMax = 60;  // slow builds stop early
+constexpr std::uint64_t kWorlds = 60'000, kWorldsQuick = 5'000, kAtOnce = 1'000;
 
 bool quick() { return std::getenv("CRANE_TEST_QUICK") != nullptr; }
 
@@ -45,17 +42,14 @@ std::uint64_t worlds_wanted() {
 TEST_CASE("replicas: faults during the repair of other faults leave no world stuck",
           "[sim][VOTES-1]") {
   const std::uint64_t first = crane::consensus::sim::first_seed(1), wanted = worlds_wanted();
-  const auto begin = Clock::now();
   Totals all;
-  double seconds = 0;
-  for (std::uint64_t done = 0; done < wanted && seconds < kSecondsMax; done += kAtOnce) {
+  for (std::uint64_t done = 0; done < wanted; done += kAtOnce) {
     const Totals t = run_many(first + done, std::min(kAtOnce, wanted - done), Mutant::kNone, 1);
     for (const Broken& one : t.broken) {
       UNSCOPED_INFO("crane-sim --replicas --seed " << one.seed << " --trace: " << one.text);
     }
     REQUIRE(t.violations == 0);
     all.add(t);
-    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   }
   print(all);
   // A world in which nothing happens proves nothing.

@@ -219,7 +219,7 @@ void ReplicaWorld::check_tier() {
 void ReplicaWorld::check_exit() {
   if (exited_ns_ == 0 || now_ns_ - exited_ns_ <= kExitNs) return;
   // No replica can reach that entry.
-  result_.given_up = settings_.hosts && (!log_.has_majority() || beyond_repair());
+  result_.given_up = beyond_repair() || (settings_.hosts && !log_.has_majority());
   if (!result_.given_up) violate("EXIT: " + describe());
 }
 
