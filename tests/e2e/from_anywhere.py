@@ -76,7 +76,8 @@ def sees_all(scenario, group, operator):
         summary = h.wait_until(well, 30, f"{what}: the group is well")
         scenario.check(is_whole(group, summary) and summary["may_lose"] == 1,
                        f"{what}: status has every node's own answer", summary)
-    code, out, err = operator.run("status", env={"CRANE_CONTEXT": str(group.config)})
+    code, out, err = operator.run("status", "--wait", "30",
+                                  env={"CRANE_CONTEXT": str(group.config)})
     scenario.check(code == 0 and f"{group.name}: serving, 3 of 3, fault tolerant" in out,
                    "CRANE_CONTEXT: status needs no option", f"{code}: {out}{err}")
     code, out, err = operator.ctl("top", "--once", "-o", "json")

@@ -48,7 +48,7 @@ def incr(address, port):
 
 
 def status_is_right(scenario, group):
-    code, text, _ = group.ctl("status")
+    code, text, _ = group.ctl("status", "--wait", "30")
     leader = group.leader()
     scenario.check(code == 0 and f"\nwell, leader {leader}" in text
                    and text.startswith(f"{group.name}: serving, 3 of 3, fault tolerant\n"),

@@ -101,12 +101,12 @@ def killed_leaders(scenario):
     port, first = h.free_port(), free_ports(3)
     with h.Group(scenario, h.redis_program(port), port=port,
                  options=["--http", str(first)]) as group:
+        def verdicts():
+            pages = [json.loads(ask(first + i, "/status")[1]) for i in range(3)]
+            return {seen["verdict"]["text"] for seen in [*pages, group.verdict()[1]]}
         h.wait_until(group.may_lose_one, 60, "the group can lose a replica")
-        verdicts = {i: json.loads(ask(first + i, "/status")[1])["verdict"]["text"]
-                    for i in range(3)}
-        verdicts["ctl"] = group.verdict()[1]["verdict"]["text"]
-        scenario.check(set(verdicts.values()) == {"serving, 3 of 3, fault tolerant"},
-                       "every page and crane-ctl have one verdict", str(verdicts))
+        h.wait_until(lambda: verdicts() == {"serving, 3 of 3, fault tolerant"}, 60,
+                     "every page and crane-ctl have one verdict")
         client = Client(port)
         watcher = Watcher(group, client)
         client.start()

@@ -108,7 +108,11 @@ Command all_commands(Request& r, Whence& w) {
                          "roles, indexes, lag, servers",
                          {all_groups_word(r),
                           output_word(r),
-                          {"--watch", Word::Flag{&r.watch}, "repeat every second"}},
+                          {"--watch", Word::Flag{&r.watch}, "repeat every second"},
+                          {"--wait",
+                           &r.wait_s,
+                           "return when all is well, or after that many seconds",
+                           {.bounds = {{1, 86'400}}, .excludes = {"--watch"}}}},
                          {},
                          [&r] { return status(r); }};
   return {"crane-ctl",

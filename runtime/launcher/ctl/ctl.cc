@@ -11,6 +11,7 @@
 #include "dmt/base/join.h"
 #include "dmt/base/process_stat.h"
 #include "runtime/control/start_file.h"
+#include "runtime/launcher/child.h"
 #include "runtime/launcher/context_file.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/ctl/group_view.h"
@@ -18,6 +19,7 @@
 #include "runtime/launcher/ctl/reach.h"
 #include "runtime/launcher/ctl/sizes.h"
 #include "runtime/launcher/ctl/starter.h"
+#include "runtime/launcher/ctl/step_line.h"
 #include "runtime/launcher/return_notice.h"
 #include "runtime/launcher/run_files.h"
 #include "runtime/launcher/take_over.h"
@@ -258,22 +260,44 @@ std::string files_text(const Request& request, const std::string& group, const J
          held.value().state + " was made: " + joined(written) + "\n";
 }
 
-int status_once(const Request& request) {
+// What crane-ctl status shows.
+struct Report {
+  int status = 0;
+  bool is_health = false;  // else `status` is of a message that was printed
+  std::string text{};
+  std::string problem{};  // the verdict on the first group that is not well
+};
+
+Report report_on(const Request& request) {
   std::vector<std::string> groups;
-  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
-  std::string text;
-  int worst = 0;
+  if (const int bad = choose_groups(request, groups); bad != 0) return {bad};
+  Report report{0, true};
   for (const auto& group : groups) {
     Json summary = summary_of(request, group);
     if (!request.context) add_sizes(summary, request.home_of(group));
-    worst = worse(worst, health_of(summary));
-    text += request.output == "json" ? summary.dump(request.watch ? -1 : 2) + "\n"
-                                     : (text.empty() ? "" : "\n") + table_of(summary) +
-                                           files_text(request, group, summary);
+    report.status = worse(report.status, health_of(summary));
+    if (health_of(summary) != Health::kWell && report.problem.empty()) {
+      report.problem = group + ": " + control::text_in(summary["verdict"], "text");
+    }
+    report.text += request.output == "json"
+                       ? summary.dump(request.watch ? -1 : 2) + "\n"
+                       : (report.text.empty() ? "" : "\n") + table_of(summary) +
+                             files_text(request, group, summary);
   }
-  const bool redraw = request.watch && request.output == "table" && isatty(STDOUT_FILENO) != 0;
-  print((redraw ? "\033[H\033[2J" : "") + text);
-  return worst;
+  return report;
+}
+
+// The report when all is well, or that after `wait_s`.
+Report report_when_well(const Request& request) {
+  StepLine line("wait until all is well");
+  const std::int64_t end_ms = now_ms() + std::int64_t{request.wait_s} * 1000;
+  for (;;) {
+    Report report = report_on(request);
+    const std::int64_t left_ms = end_ms - now_ms();
+    if (!report.is_health || report.status == 0 || left_ms <= 0) return report;
+    line.show(report.problem);
+    poll(nullptr, 0, static_cast<int>(std::min<std::int64_t>(left_ms, kAskAgainMs)));
+  }
 }
 
 }  // namespace
@@ -295,11 +319,12 @@ int list_groups(const Request& request) {
 }
 
 int status(const Request& request) {
+  const bool redraws = request.watch && request.output == "table" && isatty(STDOUT_FILENO) != 0;
   for (;;) {
-    const int result = status_once(request);
-    const bool is_health = result <= static_cast<int>(Health::kNoLeader) ||
-                           result == static_cast<int>(Health::kNotServing);
-    if (!request.watch || !is_health) return result;
+    const Report report = report_when_well(request);
+    if (!report.is_health) return report.status;
+    print((redraws ? "\033[H\033[2J" : "") + report.text);
+    if (!request.watch) return report.status;
     poll(nullptr, 0, kWatchMs);
   }
 }

@@ -43,6 +43,7 @@ struct Request {
   std::string schema = "requests";
   std::string file;  // data, backup: the archive; "-": standard input or output
   bool watch = false;
+  int wait_s = 0;         // status: the longest time until all is well
   bool quiet = false;     // no progress on standard error
   bool no_wait = false;   // leader transfer: do not wait for the new leader
   bool follow = false;    // logs: also what is written later
