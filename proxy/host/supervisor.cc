@@ -162,6 +162,8 @@ Supervisor::Offer Supervisor::offer(int fd, const std::string& request, bool uns
 
 void Supervisor::ready() { send({{"t", "ready"}}); }
 
+void Supervisor::caught_up() { send({{"t", "caught_up"}}); }
+
 void Supervisor::role(const char* name, std::uint64_t view, int leader) {
   nlohmann::json message{{"t", "role"}, {"role", name}, {"view", view}};
   if (leader >= 0) message["leader"] = leader;

@@ -70,6 +70,7 @@ class Supervisor {
 
   // Messages to crane-run.
   void ready();
+  void caught_up();
   void role(const char* name, std::uint64_t view, int leader = -1);
   void members(std::span<const consensus::MemberStatus> members);
   // crane-run starts the nodes of new members.

@@ -176,7 +176,10 @@ class Node final : public EventLoop::Owner,
   }
   void release_output(const OutputHeader& header, const ListenPlace& place, bool last) override;
   void refusal_changed(const std::string& reason) override { supervisor_.refused_dumps(reason); }
-  void caught_up() override { progress_.caught_up(); }
+  void caught_up() override {
+    progress_.caught_up();
+    supervisor_.caught_up();
+  }
   std::vector<std::byte> group_facts() const override { return consensus_->group_facts(); }
   Result<Index> append(const replica::Leadership::Proposal& proposal, GrantTurns grant,
                        std::span<const std::byte> body) override;

@@ -164,11 +164,12 @@ constexpr Field kFatal[] = {number("code", true, "the status that the node ends 
                             text("message", true, "the cause, for people")};
 constexpr Verb kNodeToRunVerbs[] = {
     {"ready", kNoFields, "its server runs"},
+    {"caught_up", kNoFields, "its server has run the entries that it missed"},
     {"listen", kListen, "the server listens: requests a socket for its clients"},
     {"listener", kListener, "a socket of the node, for a crane-run that takes over"},
     {"role", kRole, "the role has changed"},
     {"server", kServer, "the server was started"},
-    {"exit", kExit, "the server has ended on all replicas"},
+    {"exit", kExit, "its server has ended"},
     {"members", kMembers, "the group's members have changed"},
     {"removed", kNoFields, "this replica is no longer a member"},
     {"drained", kNoFields, "this replica ends on request"},

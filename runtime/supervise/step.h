@@ -68,6 +68,7 @@ struct NotStarted {
 enum class Report : std::uint8_t {
   kReady,         // its server runs
   kListens,       // its server requests a port
+  kCaughtUp,      // its server has run what the others had run when it returned
   kServes,        // only for an agent: its server has run and listened
   kRemoved,       // it is no longer a member, and ends
   kDrained,       // an operator ends it

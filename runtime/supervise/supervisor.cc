@@ -184,6 +184,9 @@ void Supervisor::on(const Reported& e) {
     case Report::kListens:
       handed_over_ = false;
       return;
+    case Report::kCaughtUp:
+      r.ended_alone = false;
+      return;
     case Report::kServes:
       r.served = true;
       r.resumes = r.forgets = false;
@@ -268,13 +271,16 @@ void Supervisor::take_back_exit(Replica& r) {
   r.exited = false;
   const bool any =
       std::any_of(replicas_.begin(), replicas_.end(), [](auto& o) { return o.exited; });
-  if (!any && !ending_) stop_deadline_ms_ = kNever;
+  if (any) return;
+  status_ = 0;
+  if (!ending_) stop_deadline_ms_ = kNever;
 }
 
-// At least as many servers go on as have ended.
+// At least as many servers go on as have ended, and no earlier end may have had the same cause.
 bool Supervisor::others_go_on() const {
   std::ptrdiff_t more = 0;
   for (const Replica& r : replicas_) {
+    if (r.ended_alone && r.member) return false;
     if (r.votes && r.exited) --more;
     if (r.votes && !r.exited && r.runs && !r.acceptor_only) ++more;
   }
@@ -290,6 +296,7 @@ void Supervisor::return_exited() {
                             ", and the servers of the others did not",
                         log_of(r));
     take_back_exit(r);
+    r.ended_alone = true;
     r.has_node() ? act(EndNode{r.number, SIGTERM}) : lose(r);
   }
 }

@@ -21,8 +21,9 @@
 // INVARIANT SUP-3  A drained replica gets a node only at an operator's request.
 // INVARIANT SUP-4  If an operator discards the log's memory, no later node reads it.
 // INVARIANT SUP-5  A replica whose server ended returns like a lost one if its node finds that it
-//                  differs, or, once, if as many servers go on after kExitTimeoutMs.  If the inputs
-//                  were the cause, its server ends there again, and then the group ends.
+//                  differs, or if as many servers go on after kExitTimeoutMs.  If the inputs were
+//                  the cause, its server ends there again.  So until it has caught up, the next
+//                  server that ends alone ends the group.
 
 #include <cstdint>
 #include <limits>
@@ -72,10 +73,11 @@ class Supervisor {
     std::string announcement;  // message for when its node is started
     bool forgets = false;      // discard its log's memory; until a node has opened that
     bool served = false;
-    bool resumes = false;  // an operator resumed it, and it does not serve yet
-    bool looks = false;    // it waits for CheckpointLookup
-    int wait = 0;          // result of wait(2) for its last node
-    int code = 0;          // exit status that the node reported; 0: none
+    bool resumes = false;      // an operator resumed it, and it does not serve yet
+    bool looks = false;        // it waits for CheckpointLookup
+    bool ended_alone = false;  // SUP-5: its server ended, and the next one has not caught up
+    int wait = 0;              // result of wait(2) for its last node
+    int code = 0;              // exit status that the node reported; 0: none
     Outcome problem = Done{};
     int exit_status = 0;  // its server's, if `exited`
     ExitReason exit_reason = ExitReason::kExited;
@@ -174,13 +176,12 @@ class Supervisor {
   std::int64_t now_ms_ = 0;
   Phase phase_ = Phase::kStarting;
   std::int64_t stop_deadline_ms_ = kNever;
-  int signal_ = 0;       // the last signal for ending nodes
-  bool ending_ = false;  // servers received the signal to end, so that their files are equal
-  bool served_ = false;  // all replicas have run
-  bool returned_alone_ = false;  // SUP-5: the one time is over
-  bool handed_over_ = false;     // to another build of Crane; none of its servers has listened yet
-  bool left_ = false;            // an agent's replica has left
-  bool answers_ = false;         // an operator waits until the node is started
+  int signal_ = 0;            // the last signal for ending nodes
+  bool ending_ = false;       // servers received the signal to end, so that their files are equal
+  bool served_ = false;       // all replicas have run
+  bool handed_over_ = false;  // to another build of Crane; none of its servers has listened yet
+  bool left_ = false;         // an agent's replica has left
+  bool answers_ = false;      // an operator waits until the node is started
   std::optional<std::int64_t> checkpoint_request_ms_;  // time of the last request
   std::string refused_;                                // why the server cannot be dumped
   int status_ = 0;

@@ -41,7 +41,7 @@ void Supervisor::on(const Tick&) {
   }
   if (now_ms_ < stop_deadline_ms_) return;
   if (stopping()) return end_harder();
-  if (!ending_ && !std::exchange(returned_alone_, true) && others_go_on()) return return_exited();
+  if (!ending_ && others_go_on()) return return_exited();
   stop(ending_ ? "the server did not end within 20 s" : "the other replicas did not end");
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Replicas return whatever ended them: two servers at once, two nodes, all three, one repeatedly
-within seconds, without any checkpoint, with only a damaged one.
+within seconds, without any checkpoint, with only a damaged one, one after the other by a signal.
 
 redis under an INCR load. At the end three of three run and agree, and no acknowledged write is
 lost.
@@ -145,6 +145,18 @@ def without_checkpoint(scenario):
                lambda: kill(pids_of(group, "node", [victim])))
 
 
+def alone_each_time(scenario, group):
+    """A signal ends one server, while nothing happens that the replicas could compare: SUP-5."""
+    for victim in (0, 1):
+        before = group.replica(victim)["server_pid"]
+        os.kill(before, signal.SIGSYS)   # redis has no handler for it
+        h.wait_until(lambda: victim in group.live()
+                     and group.replica(victim)["server_pid"] not in (None, before),
+                     BACK_SECONDS, f"replica {victim} has another server")
+        all_back(group)
+    scenario.check(group.process.poll() is None, "a server that ends alone, ends no group, twice")
+
+
 def logs_stay(scenario, group):
     """After a loss the logs remain, but none of the servers' data; crane-run reports where."""
     scenario.check(group.stop() == 0, "the group is stopped")
@@ -165,6 +177,7 @@ def body(scenario):
         behind_under_load(scenario, group, port)
         again_and_again(scenario, group, port)
         two_at_once(scenario, group, port)
+        alone_each_time(scenario, group)
         logs_stay(scenario, group)
 
 

@@ -158,6 +158,7 @@ void ModelReplica::on(const ReportCaughtUp&) {
   if (began_ns_ > world_.unled_ns() && applied() < committed_at_start_)
     world_.violate("CAUGHT: a replica lacks what was committed when it began");
   world_.log().report_lag(id_, 0, applied());
+  world_.caught_up(id_);
 }
 
 void ModelReplica::on(const ReportRefusal& action) {

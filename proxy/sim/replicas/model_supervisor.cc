@@ -64,6 +64,10 @@ void ModelSupervisor::server_runs(unsigned id) {
   receive(supervise::Reported{static_cast<int>(id), host_ ? Report::kServes : Report::kReady});
 }
 
+void ModelSupervisor::caught_up(unsigned id) {
+  receive(supervise::Reported{static_cast<int>(id), supervise::Report::kCaughtUp});
+}
+
 // An agent notices the end of its node, which ends with its server's status.
 void ModelSupervisor::server_exited(unsigned id) {
   const int replica = static_cast<int>(id);

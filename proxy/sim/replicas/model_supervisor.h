@@ -30,6 +30,7 @@ class ModelSupervisor {
   void node_ended(unsigned id, node::ExitStatus how);
   void server_runs(unsigned id);
   void server_exited(unsigned id);
+  void caught_up(unsigned id);
   void refused(const std::string& why) { receive(supervise::Refused{why}); }
   void step();
   // All replicas have run: from now on a lost one is restarted.

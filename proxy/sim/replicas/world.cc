@@ -273,6 +273,8 @@ void ReplicaWorld::server_runs(unsigned id) {
   supervisor_of(id).server_runs(id);
 }
 
+void ReplicaWorld::caught_up(unsigned id) { supervisor_of(id).caught_up(id); }
+
 void ReplicaWorld::server_exited(unsigned id) {
   trace_line("replica %u: its server crashed", id);
   if (exited_ns_ == 0) exited_ns_ = now_ns_;

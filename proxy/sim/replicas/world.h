@@ -159,6 +159,7 @@ class ReplicaWorld {
   void group_ends(const Outcome& problem, int status);
   void replica_leaves(unsigned id);
   void server_runs(unsigned id);
+  void caught_up(unsigned id);
   void refusal_reported(unsigned id, const std::string& why);
   // How a node on its own host begins (choose_starting_point() in proxy/host).
   BeginRules rules_on_host(unsigned id) const;

@@ -83,6 +83,7 @@ supervise::BringBack brought_back(const control::Message& message) {
 void Group::on_message(Replica& replica, const std::string& json) {
   using supervise::Report;
   static const std::map<std::string_view, Report> reports{{"ready", Report::kReady},
+                                                          {"caught_up", Report::kCaughtUp},
                                                           {"removed", Report::kRemoved},
                                                           {"drained", Report::kDrained},
                                                           {"acceptor_only", Report::kAcceptorOnly}};

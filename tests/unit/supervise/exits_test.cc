@@ -76,12 +76,30 @@ TEST_CASE("supervisor: a replica whose server alone ended returns", "[supervise]
   CHECK_FALSE(group.machine.stopping());
 }
 
+TEST_CASE("supervisor: servers that end alone each time return each time", "[supervise][SUP-5]") {
+  Watched group;
+  group.serve();
+  for (const int replica : {0, 1, 0}) {
+    group.step(ServerExit{replica, 139, ExitReason::kSignal});
+    group.tick(10'000);
+    group.step(NodeEnded{.replica = replica});
+    group.forget();
+    group.tick(60'000);
+    CHECK(group.last<StartNode>().replica == replica);
+    group.step(Reported{replica, Report::kReady});
+    group.step(Reported{replica, Report::kCaughtUp});
+  }
+  CHECK_FALSE(group.machine.stopping());
+  CHECK(group.machine.status() == 0);  // that of the group, not of the server that ended
+}
+
 TEST_CASE("supervisor: a group whose servers end one after the other ends", "[supervise][SUP-5]") {
   Watched group;
   group.serve().step(ServerExit{0, 139, ExitReason::kSignal});
   group.tick(10'000);
   group.step(NodeEnded{.replica = 0});
   group.tick(2'000);
+  group.step(Reported{0, Report::kReady});              // but it has not caught up
   group.step(ServerExit{1, 139, ExitReason::kSignal});  // at the same place, without its leader
   CHECK_FALSE(group.machine.stopping());
   group.tick(10'000);
