@@ -250,6 +250,8 @@ std::string why_not_ready(const Readiness& readiness) {
   if (readiness.needs_checkpoint) return "lacks entries that left the log";
   if (readiness.acceptor_only)
     return "votes without a server: it waits for a checkpoint to begin at";
+  // CRIU may take long.
+  if (readiness.recovers && !readiness.runs) return "starts its server, which then replays";
   if (readiness.recovers) return "replays" + progress_text(readiness.progress);
   if (readiness.no_room) return "has no room";
   if (!readiness.runs) return readiness.starts ? "starts its server" : "has no server: it ended";

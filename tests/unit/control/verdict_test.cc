@@ -77,6 +77,13 @@ TEST_CASE("verdict: in a serving group only replicas that could lead at once cou
       {"one catches up", [](GroupView& g) { replays(g.replicas[2], 1, 2, 400); }, Health::kDegraded,
        true, 1,
        "serving, 3 of 3, fault tolerant; replica 2 replays, 1 of 2 entries, less than 1 s left"},
+      {"one is restored",
+       [](GroupView& g) {
+         replays(g.replicas[2], 0, 7'498);
+         g.replicas[2].readiness.runs = false;
+       },
+       Health::kDegraded, true, 1,
+       "serving, 3 of 3, fault tolerant; replica 2 starts its server, which then replays"},
       {"two have no server",
        [](GroupView& g) {
          for (int i : {1, 2}) only_votes(g.replicas[i]);

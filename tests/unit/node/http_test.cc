@@ -67,7 +67,7 @@ TEST_CASE("a replica that cannot take over is not ready") {
         "it lacks entries that left the log");
   CHECK(reason([](NodeStatus& s) { s.readiness.no_room = true; }) == "it has no room");
   CHECK(reason([](NodeStatus& s) {
-          s.readiness.recovers = true;
+          s.readiness.recovers = s.readiness.runs = true;
           s.readiness.progress = {12'400, 24'272, 4'000, 3'000};
         }) == "it replays, 12,400 of 24,272 entries, 3 s left");
   CHECK(reason([](NodeStatus& s) { s.not_serving = "it has ended"; }) == "it has ended");
