@@ -374,7 +374,7 @@ const char* why_no_answer(Reply reply) {
 
 RequestResult answer_of(const std::string& group, int replica, const Reach::Answer& got) {
   if (got.reply == Reply::kAnswer) return result_of(group, got.text);
-  return {static_cast<int>(Health::kDegraded),
+  return {kNoAnswer,
           "no answer: " + group + ": replica " + std::to_string(replica) + " " +
               why_no_answer(got.reply),
           true};
@@ -400,7 +400,7 @@ RequestResult request_of_leader(const Request& request, const std::string& group
             true};
   }
   RequestResult result = ask_replica(request, group, summary["leader"].get<int>(), what);
-  if (result.status == static_cast<int>(Health::kDegraded)) result.status = kNoLeader;
+  if (result.status == kNoAnswer) result.status = kNoLeader;
   return result;
 }
 

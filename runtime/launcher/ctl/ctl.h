@@ -5,8 +5,9 @@
 // Exit status: 0 done, or all is well; 1 the group serves, but a replica is missing or late, or one
 // more loss stops it; 2 there is no leader; 3 there is no such group or checkpoint; 4 not
 // permitted; 5 the node refused, or a checkpoint is damaged (the message gives the reason); 6 the
-// server does not serve; 7 the lead was not transferred in time; 8 an upgrade was rolled back; 100
-// to 104, 108, 109, 111, 112, 118 and 119 as crane-run's; no command returns 193 or 194.
+// server does not serve; 7 the lead was not transferred in time; 8 an upgrade was rolled back; 12
+// a node ended before it answered, and may have carried out the request; 100 to 104, 108, 109, 111,
+// 112, 118 and 119 as crane-run's; no command returns 193 or 194.
 //
 // Threads: plain functions; a function that waits has a comment that names the event.
 
@@ -30,7 +31,7 @@
 namespace crane::launcher {
 
 inline constexpr int kNoSuchGroup = 3, kNoSuchCheckpoint = 3, kNotPermitted = 4, kRefused = 5;
-inline constexpr int kDamaged = 5, kNotTransferred = 7, kRolledBack = 8;
+inline constexpr int kDamaged = 5, kNotTransferred = 7, kRolledBack = 8, kNoAnswer = 12;
 // Time for the other steps of an upgrade: the end of the old server, its files, and a rollback.
 // The operator's limit for the new server comes on top.
 inline constexpr std::int64_t kOtherStepsMs = 90'000;

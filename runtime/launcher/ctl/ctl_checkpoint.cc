@@ -49,8 +49,8 @@ Ended wait_for_end(const Request& request, const std::string& group, Taken& take
     taken.here = found != answers.end() || is_here(request, group, taken.replica);
     if (!taken.here) return {};
     if (found == answers.end() || found->second.reply != Reply::kAnswer) {
-      return {static_cast<int>(Health::kDegraded),
-              "no answer: " + group + ": " + replica + "; see its node.log"};
+      return {kNoAnswer, "no answer: " + group + ": " + replica +
+                             ", which was to take the checkpoint; type the command again"};
     }
     const Json checkpoint_status = control::object_in(found->second.status, "checkpoint");
     if (control::number_in(checkpoint_status, "last") >= taken.index) {
