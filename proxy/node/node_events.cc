@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "dmt/base/clock.h"
+#include "dmt/base/oom_kills.h"
 #include "dmt/scheduler.h"
 #include "dmt/sequence/hash_entry.h"
 #include "dmt/slices.h"
@@ -194,14 +195,14 @@ void Node::server_started(pid_t pid) {
 }
 
 void Node::server_failed(ExitStatus status, const std::string& why) {
-  if (!recovery_->server_failed(why)) fail(status, why);
+  if (!recovery_->server_failed(why)) fail(status, why + oom_text(recovery_->oom_kills().since()));
 }
 
 void Node::process_killed(std::uint32_t process, std::uint32_t pid) {
   recovery_->server_died();
   fail(ExitStatus::kServerDied,
-       fmt::format("process {} (pid {} of the server) was killed on this replica only", process,
-                   pid));
+       fmt::format("process {} (pid {} of the server) was killed on this replica only{}", process,
+                   pid, oom_text(recovery_->oom_kills().since())));
 }
 
 void Node::server_ended(int status) {
@@ -211,8 +212,8 @@ void Node::server_ended(int status) {
     recovery_->server_died();
     return fail(ExitStatus::kServerDied,
                 WIFSIGNALED(status)
-                    ? fmt::format("the server was killed by signal {} on this replica only",
-                                  WTERMSIG(status))
+                    ? fmt::format("the server was killed by signal {} on this replica only{}",
+                                  WTERMSIG(status), oom_text(recovery_->oom_kills().since()))
                     : fmt::format("the server ended with status {} outside the schedule",
                                   WEXITSTATUS(status)));
   }

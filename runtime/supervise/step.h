@@ -111,9 +111,10 @@ struct Refused {
 };
 struct NodeEnded {
   int replica = 0;
-  int wait = 0;                // the result of wait(2), or kUnseenEnd
-  bool drained = false;        // its directory has an operator's mark (kDrainedMark)
-  std::string last_line = {};  // only for an agent: the node's last line
+  int wait = 0;                 // the result of wait(2), or kUnseenEnd
+  bool drained = false;         // its directory has an operator's mark (kDrainedMark)
+  std::string last_line = {};   // only for an agent: the node's last line
+  std::uint64_t oom_kills = 0;  // processes that the kernel's OOM killer ended since the node began
 };
 struct CheckpointLookup {
   int replica = 0;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "dmt/base/oom_kills.h"
+
 namespace crane::supervise {
 namespace {
 
@@ -375,7 +377,8 @@ void Supervisor::lose(Replica& r) {
 }
 
 Error Supervisor::why_lost(const Replica& r, const NodeEnded& e) const {
-  const std::string how = how_ended(e.wait);
+  const bool killed = WIFSIGNALED(e.wait) && WTERMSIG(e.wait) == SIGKILL;
+  const std::string how = how_ended(e.wait) + (killed ? oom_text(e.oom_kills) : "");
   if (settings_.host) {
     return failure(Status::kNodeFailed,
                    "its node " + how + (e.last_line.empty() ? "" : ": " + e.last_line));

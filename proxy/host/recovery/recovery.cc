@@ -448,12 +448,17 @@ void Recovery::distrust(std::uint64_t verified, Index at) {
 
 bool Recovery::server_failed(const std::string& why) {
   if (restart_->failed_to_start(why)) return true;
-  if (start_.resumes()) start_.server_failed();
+  if (start_.resumes()) blame_checkpoint();
   return false;
 }
 
 void Recovery::server_died() {
-  if (start_.resumes() || catches_up()) start_.server_failed();
+  if (start_.resumes() || catches_up()) blame_checkpoint();
+}
+
+// START-3.  While memory is short, servers fail at good checkpoints, too.
+void Recovery::blame_checkpoint() {
+  if (oom_kills_.since() == 0) start_.server_failed();
 }
 
 void Recovery::stop() {

@@ -21,6 +21,7 @@
 #include "checkpoint/kept.h"
 #include "consensus/consensus.h"
 #include "dmt/base/ids.h"
+#include "dmt/base/oom_kills.h"
 #include "dmt/base/result.h"
 #include "dmt/sequence/entry.h"
 #include "dmt/sequence/output.h"
@@ -114,6 +115,7 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   bool server_failed(const std::string& why);
   // A process of the server was killed on this replica only; the node ends.
   void server_died();
+  const OomKills& oom_kills() const noexcept { return oom_kills_; }
   void dump_prepared();
   void dump_ended(const std::string& why_not, const std::string& refusal);
 
@@ -192,6 +194,8 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   void carry_out(const replica::Pack&);
   void carry_out(const replica::Discard&) { dump_->discard(); }
 
+  void blame_checkpoint();
+
   event_base* base_;
   const Config& config_;
   const replica::Leadership& leadership_;
@@ -208,6 +212,7 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   std::unique_ptr<Shipping> shipping_;  // nullptr: all replicas are on this machine
   checkpoint::Newest newest_;           // the newest checkpoint on this machine
   ServerRunTime run_time_;
+  OomKills oom_kills_;
   bool acceptor_only_ = false;
   Inputs seen_;  // as of the last step
   std::int64_t restart_due_ns_;

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "checkpoint/orphans.h"
+#include "dmt/base/oom_kills.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/agent/agent_socket.h"
 #include "runtime/launcher/child.h"
@@ -159,6 +160,7 @@ class HostAgent {
   setup::GroupDirectories directories_;
   GroupFile file_;
   std::string program_, last_line_, last_state_;
+  OomKills oom_kills_;  // since the node began
   int replica_ = -1;
   Child node_;
   Lines commands_, lines_;
@@ -235,6 +237,7 @@ void HostAgent::carry_out(const supervise::StartNode& a) {
   if (fresh) words.push_back("--force-new-group");
   if (a.plan.forgets) words.push_back("--forget-log");
   last_line_.clear();
+  oom_kills_ = OomKills();
   ask_ms_ = 0;
   if (spawn_child(words, ParentDeathPolicy::kParent, node_)) {
     return step(supervise::Started{replica_});
@@ -303,7 +306,7 @@ void HostAgent::on_node_end(int status) {
   wait_for_left_processes(
       [this] { checkpoint::end_orphans(fs::path(directories_.host_dir()).parent_path()); });
   const bool drained = access(drained_mark().c_str(), F_OK) == 0;
-  step(supervise::NodeEnded{replica_, status, drained, last_line_});
+  step(supervise::NodeEnded{replica_, status, drained, last_line_, oom_kills_.since()});
 }
 
 // The group continues without this host: removes all files that the next start does not need.

@@ -283,7 +283,8 @@ void Group::on_node_end(Replica& replica, int status) {
   if (replica.pidfd >= 0) close(replica.pidfd);
   replica.pidfd = -1;
   close_channel(replica);
-  step(supervise::NodeEnded{.replica = replica.number, .wait = status});
+  step(supervise::NodeEnded{
+      .replica = replica.number, .wait = status, .oom_kills = replica.oom_kills.since()});
 }
 
 // --- state.json ----------------------------------------------------------------------------

@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "dmt/base/oom_kills.h"
 #include "runtime/control/outbox.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/agent/agent_socket.h"
@@ -78,7 +79,8 @@ class Group {
   struct Replica {
     int number = 0;
     pid_t node = -1;
-    int pidfd = -1;  // of a node that is not a child of this process
+    int pidfd = -1;      // of a node that is not a child of this process
+    OomKills oom_kills;  // since its node began
     pid_t server = -1;
     int channel = -1;
     control::Outbox outbox;   // messages to its node, which may be stopped

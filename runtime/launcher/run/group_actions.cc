@@ -60,6 +60,7 @@ std::string Group::configuration(int number, const supervise::Plan& plan) const 
 }
 
 Outcome Group::start_node(Replica& replica, const supervise::Plan& plan) {
+  replica.oom_kills = OomKills();
   const std::string home = home_of(replica.number);
   const std::string file = home + "/config.json";
   if (auto p = write_file(file, configuration(replica.number, plan)); !p) return p;

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <string>
@@ -25,6 +26,7 @@
 #include "dmt/base/futex.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/log.h"
+#include "dmt/base/oom_kills.h"
 #include "dmt/base/result.h"
 
 using namespace crane;
@@ -253,4 +255,23 @@ TEST_CASE("futex: a wake reaches a thread and another process", "[futex]") {
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WEXITSTATUS(status) == 7);
   ::munmap(memory, 4096);
+}
+
+TEST_CASE("kills by the kernel's OOM killer count from the beginning", "[base]") {
+  char name[] = "/tmp/crane-vmstat-XXXXXX";
+  REQUIRE(::close(::mkstemp(name)) == 0);
+  const auto count = [&name](int kills) {
+    std::ofstream(name) << "nr_free_pages 1\noom_kill " << kills << "\nzone_reclaim_failed 9\n";
+  };
+  count(3);
+  const OomKills kills(name);
+  CHECK(kills.since() == 0);
+  count(5);
+  CHECK(kills.since() == 2);
+  std::ofstream(name) << "nr_free_pages 1\n";  // a kernel that does not count
+  CHECK(kills.since() == 0);
+  CHECK(::unlink(name) == 0);
+  CHECK(OomKills(name).since() == 0);
+  CHECK(oom_text(0).empty());
+  CHECK(oom_text(1).find("has ended 1 process on") != std::string::npos);
 }

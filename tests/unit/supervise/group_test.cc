@@ -66,6 +66,15 @@ TEST_CASE("supervisor: a node that cannot be started ends a new group", "[superv
   CHECK(group.machine.problem().error().text == "no process");
 }
 
+TEST_CASE("supervisor: a message about a killed node names the kernel's OOM killer",
+          "[supervise]") {
+  const std::uint64_t kills = GENERATE(0, 2);
+  const int wait = GENERATE(SIGKILL, SIGSEGV);
+  Watched group;
+  group.serve().step(NodeEnded{.replica = 1, .wait = wait, .oom_kills = kills});
+  CHECK(group.has_logged("OOM killer has ended 2 processes") == (kills != 0 && wait == SIGKILL));
+}
+
 TEST_CASE("supervisor: a lost replica is started at once, from a checkpoint if one exists",
           "[supervise][RETURN-1]") {
   Watched group;
