@@ -216,12 +216,18 @@ def stops(scenario, group):
 
 def in_the_background(scenario):
     port = h.free_port()
-    with Detached(scenario, talks(port), port=port, container=False) as group:
-        is_in_the_background(scenario, group, port)
-        shows_logs(scenario, group, port)
-        follows(scenario, group, port)
-        attaches(scenario, group, port)
-        stops(scenario, group)
+    group = Detached(scenario, talks(port), port=port, container=False)
+    with Follower(group, "status", "--wait", "60") as waiting:
+        waiting.shows(f"no group {group.name} yet")
+        with group:
+            is_in_the_background(scenario, group, port)
+            status = waiting.process.wait(60)
+            scenario.check(status == 0 and "serving, 3 of 3, fault tolerant" in waiting.text(),
+                           "status --wait: the group that was not there is well", waiting.text())
+            shows_logs(scenario, group, port)
+            follows(scenario, group, port)
+            attaches(scenario, group, port)
+            stops(scenario, group)
 
 
 # --- failed starts ------------------------------------------------------------------------------

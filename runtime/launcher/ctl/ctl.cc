@@ -287,16 +287,27 @@ Report report_on(const Request& request) {
   return report;
 }
 
+// Whether the named group is not there, so that it may be about to start.
+bool is_missing(const Request& request) {
+  bool denied = false;
+  return !request.context && !request.group.empty() &&
+         directory_of(request.dir, request.group, denied).empty() && !denied;
+}
+
 // The report when all is well, or that after `wait_s`.
 Report report_when_well(const Request& request) {
   StepLine line("wait until all is well");
   const std::int64_t end_ms = now_ms() + std::int64_t{request.wait_s} * 1000;
   for (;;) {
-    Report report = report_on(request);
-    const std::int64_t left_ms = end_ms - now_ms();
-    if (!report.is_health || report.status == 0 || left_ms <= 0) return report;
-    line.show(report.problem);
-    poll(nullptr, 0, static_cast<int>(std::min<std::int64_t>(left_ms, kAskAgainMs)));
+    const bool waits = now_ms() < end_ms;
+    if (waits && is_missing(request)) {
+      line.show("no group " + request.group + " yet");
+    } else {
+      Report report = report_on(request);
+      if (!waits || !report.is_health || report.status == 0) return report;
+      line.show(report.problem);
+    }
+    poll(nullptr, 0, kAskAgainMs);
   }
 }
 
