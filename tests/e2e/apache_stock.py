@@ -19,9 +19,9 @@ def body(scenario):
     port = h.free_port()
     with h.Group(scenario, _installed.stock_apache(scenario.work), port=port,
                  options=["--publish", f"{port}:80"]) as group:
-        log = h.tail(group.log)
-        for words in ("starting 3 replicas", f"listening on port {port}", "leads"):
-            scenario.check(words in log, f"crane-run reports: {words}", log)
+        words = {"starting 3 replicas", f"listening on port {port}", "leads"}
+        h.wait_until(lambda: all(w in h.tail(group.log) for w in words), 20,
+                     f"crane-run reports: {words}")
         page = subprocess.run(["curl", "-sS", "-i", f"http://127.0.0.1:{port}/"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=20).stdout

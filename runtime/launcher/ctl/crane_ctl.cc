@@ -254,12 +254,10 @@ int main(int argc, char** argv) {
   Whence whence;
   const crane::setup::Program program{
       all_commands(request, whence), crane::launcher::version_of_launcher(),
-      "Exit status: 0 done, all is well; 1 it serves, but a replica is missing or late, or one "
-      "more\n"
-      "loss stops it; 2 no leader; 3 no such group or checkpoint; 4 not permitted; 5 the node "
-      "refused,\n"
-      "or damage was found; 6 the server does not serve; 7 the lead was not transferred in time;\n"
-      "8 the upgrade was rolled back; 12 a node ended before it answered;\n"
+      "Exit status: 0 done, all is well; 1 it serves, but a replica is missing or late, or one\n"
+      "more loss stops it; 2 no leader; 3 no such group or checkpoint; 4 not permitted; 5 the\n"
+      "node refused, or damage was found; 6 the server does not serve; 7 the lead was not\n"
+      "transferred in time; 8 the upgrade was rolled back; 12 a node ended before it answered;\n"
       "100 wrong command line; 101 number of hosts; 102 to 104 the new program; 108 a file or "
       "directory\n"
       "cannot be made; 109 no room; 111 the group exists already; 112 a part of Crane is missing;\n"
