@@ -52,14 +52,16 @@ say() { echo "get_criu: $*"; }
 
 # Tests what `criu check` cannot: dumps a process with a listening socket, and restores it after its
 # end.  It has namespaces of its own as a replica's server has: their settings are below /proc/sys,
-# which a container may have read-only, and only the restore writes them.
+# which a container may have read-only, and only the restore writes them.  It has none of the files
+# that this script inherited, which CRIU may be unable to dump.
 round_trip() {
   local criu=$1 dir=$work/trial pid
   local options=(-D "$dir" -v1 --network-lock skip)
   rm -rf "$dir"
   mkdir -p "$dir"
   setsid unshare --uts --ipc python3 -c '
-import signal, socket
+import os, signal, socket
+os.closerange(3, 1024)
 s = socket.create_server(("127.0.0.1", 0))
 open("'"$dir"'/ready", "w").close()
 signal.pause()' < /dev/null > /dev/null 2>&1 &
