@@ -367,7 +367,7 @@ class Group:
         either: on a busy machine the leader's server may lag, and no connection is cut.
         """
         reigns = self.reigns()
-        handed = sum(log.read_text(errors="replace").count(": the lead goes there")
+        handed = sum(log.read_text(errors="replace").count("the lead goes ")
                      for log in self.dir.glob("r*/node.log"))
         said = "" if len(reigns) == self.reigns_at_start + handed else self.elections()
         self.scenario.check(not said, "the lead never changed", "; ".join([*reigns, said]))
