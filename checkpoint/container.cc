@@ -22,7 +22,6 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "checkpoint/base.h"
 #include "checkpoint/claim.h"
@@ -30,6 +29,7 @@
 #include "checkpoint/machine_files.h"
 #include "checkpoint/tree.h"
 #include "dmt/base/descriptor_limit.h"
+#include "dmt/base/read_text.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -253,9 +253,7 @@ Outcome Container::prepare_root() {
 Outcome Container::name_preload() {
   if (options_.preload.empty()) return Done{};
   const std::string path = in_root("/etc/ld.so.preload");
-  std::ifstream before(path);
-  std::string text((std::istreambuf_iterator<char>(before)), std::istreambuf_iterator<char>());
-  if (text.find(options_.preload) != std::string::npos) return Done{};
+  if (text_of_file(path).find(options_.preload) != std::string::npos) return Done{};
   std::ofstream file(path, std::ios::app);
   file << options_.preload << '\n';
   if (!file.flush()) return system_error("write /etc/ld.so.preload of the container");

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "checkpoint/background.h"
+#include "dmt/base/read_text.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -29,8 +30,7 @@ bool is_container_init(const std::string& process) {
 }
 
 bool is_criu(const std::string& process, const std::string& directory) {
-  std::ifstream file(process + "/cmdline", std::ios::binary);
-  const std::string words{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string words = text_of_file(process + "/cmdline");
   return words.find("--restore-sibling") != std::string::npos &&
          words.find(directory + "/") != std::string::npos;
 }

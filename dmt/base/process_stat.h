@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "dmt/base/read_text.h"
+
 namespace crane {
 
 struct ProcessStat {
@@ -32,8 +34,7 @@ inline bool is_stopped(const ProcessStat& stat) noexcept { return stat.state == 
 
 // nullopt: there is no such process.
 inline std::optional<ProcessStat> read_process_stat(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string text = text_of_file("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t behind = text.rfind(')');  // the name may contain anything, even ')'
   if (behind == std::string::npos) return std::nullopt;
   std::istringstream in(text.substr(behind + 1));

@@ -2,9 +2,10 @@
 #include "proxy/host/config.h"
 
 #include <fstream>
-#include <iterator>
 
 #include <nlohmann/json.hpp>
+
+#include "dmt/base/read_text.h"
 
 namespace crane::node {
 namespace {
@@ -54,7 +55,8 @@ Result<Config> parse_config(std::string_view json) {
 Result<Config> read_config(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return Error{Code::kNotFound, errno, "the configuration file"};
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::string text = rest_of(in);
+  if (in.bad()) return Error{Code::kSystem, errno, "read the configuration file"};
   return parse_config(text);
 }
 

@@ -16,6 +16,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "dmt/base/read_text.h"
+
 namespace crane::node {
 namespace {
 
@@ -143,7 +145,7 @@ std::string tail_of(const std::string& path, std::size_t bytes, bool& cut) {
   const std::size_t from = size > bytes ? size - bytes : 0;
   cut = from > 0;
   in.seekg(static_cast<std::streamoff>(from));
-  std::string text(std::istreambuf_iterator<char>(in), {});
+  std::string text = rest_of(in);
   if (cut) text.erase(0, text.find('\n'));  // the rest of a line
   return text;
 }

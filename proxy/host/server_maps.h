@@ -7,15 +7,15 @@
 #include <sys/types.h>
 
 #include <fstream>
-#include <iterator>
 #include <string>
+
+#include "dmt/base/read_text.h"
 
 namespace crane::node {
 
 // /proc/PID/maps; empty: there is no such process.
 inline std::string maps_of(pid_t pid) {
-  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
-  return {std::istreambuf_iterator<char>(maps), {}};
+  return text_of_file("/proc/" + std::to_string(pid) + "/maps");
 }
 
 }  // namespace crane::node

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dmt/base/process_stat.h"
+#include "dmt/base/read_text.h"
 #include "runtime/control/schema.h"
 
 namespace crane::control {
@@ -32,7 +33,7 @@ std::string start_text(pid_t node, int replica, const Operation& operation) {
 
 nlohmann::json operations_of_start(const std::string& replica_home, pid_t& node) {
   std::ifstream in(replica_home + "/" + kStartFile);
-  const auto json = nlohmann::json::parse(in, nullptr, false);
+  const auto json = nlohmann::json::parse(rest_of(in), nullptr, false);
   const auto maker = static_cast<pid_t>(number_in(json, "pid"));
   const auto stat = maker > 0 ? read_process_stat(maker) : std::nullopt;
   const bool lives = stat && stat->state != 'Z';

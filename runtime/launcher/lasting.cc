@@ -14,6 +14,7 @@
 #include "checkpoint/base.h"
 #include "checkpoint/claim.h"
 #include "dmt/base/join.h"
+#include "dmt/base/read_text.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/setup/progress_line.h"
 
@@ -94,7 +95,7 @@ Outcome resolve_data(std::vector<std::string>& directories, bool container) {
 Outcome Lasting::read() {
   std::ifstream file(path(kKnownGroupName));
   if (!file) return Done{};
-  auto known = parse_known_group({std::istreambuf_iterator<char>(file), {}});
+  auto known = parse_known_group(rest_of(file));
   if (known) {
     known_ = std::move(known).value();
     return Done{};

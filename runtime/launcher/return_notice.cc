@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dmt/base/clock.h"
+#include "dmt/base/read_text.h"
 #include "runtime/launcher/node_setup.h"
 
 namespace crane::launcher {
@@ -31,7 +32,7 @@ void remove_notice(const std::string& home) { (void)unlink(file_of(home).c_str()
 Json read_notice(const std::string& home) {
   std::ifstream in(file_of(home));
   if (!in) return nullptr;
-  Json notice = Json::parse(in, nullptr, false);
+  Json notice = Json::parse(rest_of(in), nullptr, false);
   if (!notice.is_object()) return nullptr;
   const auto next = notice.find("next_unix_ms");
   const bool known = next != notice.end() && next->is_number_integer();

@@ -20,6 +20,7 @@
 #include <system_error>
 
 #include "dmt/base/process_stat.h"
+#include "dmt/base/read_text.h"
 #include "runtime/control/schema.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
@@ -89,7 +90,7 @@ pid_t crane_run_of(const std::string& home) {
   struct stat lock {};
   if (::stat((home + "/lock").c_str(), &lock) != 0 || !setup::is_held(home)) return 0;
   std::ifstream in(home + "/state.json");
-  const Json state = Json::parse(in, nullptr, false);
+  const Json state = Json::parse(rest_of(in), nullptr, false);
   const std::uint64_t recorded = control::number_in(state, "pid");
   if (recorded == 0 || recorded > INT_MAX) return 0;
   const auto pid = static_cast<pid_t>(recorded);

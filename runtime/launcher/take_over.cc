@@ -16,6 +16,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "dmt/base/read_text.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/node_setup.h"
@@ -97,7 +98,7 @@ std::optional<GroupRecord> read_record(const std::string& directory) {
   std::ifstream in(file_of(directory));
   if (!in) return {};
   try {
-    return Json::parse(in).get<GroupRecord>();
+    return Json::parse(rest_of(in)).get<GroupRecord>();
   } catch (const Json::exception&) {
     return {};
   }

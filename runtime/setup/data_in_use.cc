@@ -12,6 +12,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "dmt/base/read_text.h"
+
 namespace crane::setup {
 namespace {
 
@@ -41,11 +43,6 @@ bool is_in(const std::string& root, const std::string& path, const FileId& id,
     if (id_of(root + above.string()) == directory) return true;
     if (!above.has_relative_path()) return false;
   }
-}
-
-std::string content_of(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 // One process, and the directory in question.
@@ -82,7 +79,7 @@ std::optional<std::string> Look::open_file() const {
     const std::string path = fs::read_symlink(all->path(), gone).string();
     if (gone || path.empty() || path[0] != '/') continue;  // a socket, a pipe
     const std::string number = all->path().filename().string();
-    if (!can_write(content_of(process_ + "/fdinfo/" + number))) continue;
+    if (!can_write(text_of_file(process_ + "/fdinfo/" + number))) continue;
     const auto id = id_of(all->path().string());
     if (id && holds(path, *id)) return path;
   }
@@ -116,7 +113,7 @@ bool is_number(const std::string& name) {
 }
 
 std::string name_of(const std::string& process) {
-  std::string name = content_of(process + "/comm");
+  std::string name = text_of_file(process + "/comm");
   if (!name.empty() && name.back() == '\n') name.pop_back();
   return name;
 }

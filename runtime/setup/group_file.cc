@@ -18,6 +18,7 @@
 
 #include "dmt/base/ipv4_prefix.h"
 #include "dmt/base/join.h"
+#include "dmt/base/read_text.h"
 #include "runtime/setup/address.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/http.h"
@@ -449,13 +450,11 @@ Outcome parse_group_file(const std::string& text, const std::string& path, Group
 
 Outcome read_group_file(const std::string& path, GroupFile& file) {
   std::ifstream in(path, std::ios::binary);
-  // A directory can be opened, too, but reading it throws.
-  std::error_code ignored;
-  if (!in || std::filesystem::is_directory(path, ignored)) {
-    return failure(Status::kGroupFile, "cannot read the group's file", path,
-                   strerror(in ? EISDIR : errno), "name another file with --config");
+  const std::string text = rest_of(in);
+  if (!in.is_open() || in.bad()) {  // a directory can be opened, too
+    return failure(Status::kGroupFile, "cannot read the group's file", path, strerror(errno),
+                   "name another file with --config");
   }
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   return parse_group_file(text, path, file);
 }
 

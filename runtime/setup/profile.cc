@@ -15,6 +15,7 @@
 #include <initializer_list>
 #include <iterator>
 
+#include "dmt/base/read_text.h"
 #include "runtime/setup/run_directories.h"
 
 namespace crane::setup {
@@ -49,11 +50,6 @@ std::string value_of(const Words& environment, const std::string& name) {
     }
   }
   return {};
-}
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // The words of each nginx directive, without comments; blocks are not distinguished.
@@ -160,7 +156,7 @@ constexpr int kIncludesMax = 8;  // depth of nested includes
 // The text that nginx reads: the file and all files that it includes.
 std::string nginx_text(const std::string& path, int depth = 0) {
   if (depth > kIncludesMax) return {};
-  std::string all = text_of(path);
+  std::string all = text_of_file(path);
   for (const Words& statement : statements_of(all)) {
     if (statement.size() < 2 || statement[0] != "include") continue;
     const std::filesystem::path named(statement[1]);

@@ -34,6 +34,7 @@ LEFTOVER = [
 # DESIGN's glossary is the vocabulary; other projects use these words for the same things.
 BANNED = re.compile(r"\b(?:interProStart|interProEnd|turnCount|FUO|old_end|paxos_op_queue|"
                     r"time_bubble_cnt|slaves?|whitelist|blacklist)\b")
+THROWS = re.compile(r"std::istreambuf_iterator<|son::parse\((?:in|file|stream)[,)]")
 SLEEP = re.compile(r"\b(?:sleep_for|usleep|nanosleep|sleep)\s*\(")
 TYPE = re.compile(r"^\s*(?:namespace|class|struct|enum|union|extern|typedef|export)\b|=\s*\{?$|^}")
 
@@ -79,6 +80,8 @@ def check_file(rel, lines, report):
                 report(where, f"the word {m[0]} (see the glossary)")
         if code and COMMENTED_OUT.match(line):
             report(where, "a commented-out statement")
+        if code and not rel.startswith("tests/") and THROWS.search(line):
+            report(where, "it throws if a read fails (dmt/base/read_text.h)")
         if rel.endswith(".h") and re.match(r"\s*using\s+namespace\b", line):
             report(where, "using namespace in a header")
         if rel.endswith(".cc") and in_test and SLEEP.search(line) and "// poll" not in line:

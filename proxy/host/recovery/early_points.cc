@@ -10,6 +10,7 @@
 
 #include "checkpoint/descriptor.h"
 #include "checkpoint/manifest.h"
+#include "dmt/base/read_text.h"
 #include "dmt/slices.h"
 #include "runtime/setup/preflight.h"
 
@@ -30,7 +31,7 @@ std::vector<EarlyPoint> noted_early_points(const Config& config) {
   std::ifstream file(path_of(config));
   if (!file) return {};
   try {
-    const auto json = nlohmann::json::parse(file);
+    const auto json = nlohmann::json::parse(rest_of(file));
     if (json.at("log").get<std::string>() == log_of(config)) return early_points(json.at("points"));
   } catch (const nlohmann::json::exception& e) {
     // The log contains the points, too: the node begins once more.

@@ -22,6 +22,7 @@
 
 #include "checkpoint/orphans.h"
 #include "dmt/base/oom_kills.h"
+#include "dmt/base/read_text.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/agent/agent_socket.h"
 #include "runtime/launcher/child.h"
@@ -314,7 +315,7 @@ void HostAgent::carry_out(const supervise::Leave& a) {
   const int status = a.wait;
   const std::string home = replica_home();
   std::ifstream in(home + "/status.json");
-  const Json state = Json::parse(in, nullptr, false);
+  const Json state = Json::parse(rest_of(in), nullptr, false);
   const std::uint64_t reported = control::number_in(state, "server_exit", control::kAny);
   const int server_exit = reported <= UINT8_MAX ? static_cast<int>(reported) : -1;
   const std::string server_end = control::text_in(state, "server_end");

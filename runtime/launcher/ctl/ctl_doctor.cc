@@ -5,6 +5,7 @@
 #include <fstream>
 #include <optional>
 
+#include "dmt/base/read_text.h"
 #include "runtime/launcher/ctl/ctl.h"
 #include "runtime/launcher/doctor/doctor.h"
 #include "runtime/launcher/doctor/group_checks.h"
@@ -39,7 +40,7 @@ void add_ports_of_group(const std::string& home, const Json& summary, std::vecto
     if (std::none_of(ports.begin(), ports.end(), same)) ports.push_back({port, Done{}, true});
   };
   std::ifstream in(home + "/state.json");
-  const Json state = in ? Json::parse(in, nullptr, false) : Json();
+  const Json state = in ? Json::parse(rest_of(in), nullptr, false) : Json();
   for (const Json& socket : control::list_in(state, "listening")) {
     if (socket.contains("published")) add(socket["published"]);
   }

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "checkpoint/descriptor.h"
+#include "dmt/base/read_text.h"
 #include "runtime/control/progress.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/ctl/ctl.h"
@@ -117,7 +118,7 @@ std::vector<std::string> server_logs(const Request& request, const std::string& 
   }
   std::vector<std::string> paths;
   std::ifstream in(request.home_of(group) + "/state.json");
-  Json known = Json::parse(in, nullptr, false);
+  Json known = Json::parse(rest_of(in), nullptr, false);
   if (!known.is_object()) known = summary_of(request, group);
   const auto first = static_cast<int>(control::number_in(known, "leader", kNoReplicaNumber));
   if (logs.count(first) != 0) paths.push_back(logs.at(first));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "checkpoint/kept.h"
+#include "dmt/base/read_text.h"
 #include "runtime/control/journal.h"
 #include "runtime/launcher/text_table.h"
 
@@ -24,8 +25,7 @@ void read_file(const std::string& path, std::vector<Json>& all, bool& denied) {
   errno = 0;
   std::ifstream in(path);
   if (!in) denied = denied || errno == EACCES;
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  control::add_events(text, all);
+  control::add_events(rest_of(in), all);
 }
 
 std::string time_text(std::int64_t unix_ms) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dmt/base/join.h"
+#include "dmt/base/read_text.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/known_group.h"
 
@@ -108,8 +109,7 @@ std::string slowness_text(const Json& rates) {
 
 std::string lasting_of(const std::string& home, const std::string& durability) {
   std::vector<std::string> lasting;
-  std::ifstream file(home + "/" + kKnownGroupName);
-  const auto known = parse_known_group({std::istreambuf_iterator<char>(file), {}});
+  const auto known = parse_known_group(text_of_file(home + "/" + kKnownGroupName));
   const bool on_disk = durability == "disk" || (known.ok() && known.value().durability == "disk");
   if (on_disk) lasting.push_back("log");
   if (known.ok()) {

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "dmt/base/read_text.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/run/group.h"
@@ -44,7 +45,7 @@ std::vector<supervise::Found> Group::find_nodes() {
   std::vector<supervise::Found> all;
   for (const auto& r : supervisor_.replicas()) all.push_back({r.number, r.member, r.votes});
   std::ifstream in(directories_.dir() + "/state.json");
-  const Json state = Json::parse(in, nullptr, false);
+  const Json state = Json::parse(rest_of(in), nullptr, false);
   for (const Json& row : control::list_in(state, "replicas")) {
     const int number = control::replica_in(row);
     if (number < 0 || number >= options_.places()) continue;

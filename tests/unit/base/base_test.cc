@@ -27,6 +27,8 @@
 #include "dmt/base/ids.h"
 #include "dmt/base/log.h"
 #include "dmt/base/oom_kills.h"
+#include "dmt/base/process_stat.h"
+#include "dmt/base/read_text.h"
 #include "dmt/base/result.h"
 
 using namespace crane;
@@ -274,4 +276,27 @@ TEST_CASE("kills by the kernel's OOM killer count from the beginning", "[base]")
   CHECK(OomKills(name).since() == 0);
   CHECK(oom_text(0).empty());
   CHECK(oom_text(1).find("has ended 1 process on") != std::string::npos);
+}
+
+TEST_CASE("a read that fails ends the text, and does not throw", "[base]") {
+  std::ifstream directory("/proc");
+  REQUIRE(directory.is_open());
+  CHECK(rest_of(directory).empty());
+  CHECK(directory.bad());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
+  REQUIRE(stat.is_open());
+  CHECK(read_process_stat(child)->parent == ::getpid());
+  ::kill(child, SIGKILL);
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+  CHECK(rest_of(stat).empty());  // as if it ended while read_process_stat() reads
+  CHECK(stat.bad());
+  CHECK_FALSE(read_process_stat(child));
+  std::ifstream whole("/proc/self/maps");
+  CHECK(rest_of(whole).size() > 4096);
+  CHECK_FALSE(whole.bad());
 }
