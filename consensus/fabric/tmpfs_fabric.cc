@@ -95,7 +95,8 @@ bool TmpfsFabric::reuse(const FabricOptions& options, const FileFormat& format) 
   auto log = Region::open(own_dir_ + "/log", Region::Access::kReadWrite, options.log_bytes,
                           format.log_align);
   if (!log || log.value().size() != options.log_bytes) return false;
-  if (format.fifo != nullptr && !fs::exists(own_dir_ + "/" + format.fifo)) return false;
+  std::error_code unseen;
+  if (format.fifo != nullptr && !fs::exists(own_dir_ + "/" + format.fifo, unseen)) return false;
   control_ = std::move(control).value();
   log_ = std::move(log).value();
   return true;

@@ -125,7 +125,8 @@ bool node_lives(const std::string& shm, int replica) {
 Remains look_for_remains(const setup::GroupPlace& place) {
   Remains found;
   const std::string directory = directory_of(place), shm = setup::shared_directory(place.name);
-  if (setup::is_held(directory) || !fs::exists(shm)) return found;
+  std::error_code unseen;
+  if (setup::is_held(directory) || !fs::exists(shm, unseen)) return found;
   found.record = read_record(directory);
   for (int replica = 0; found.record && replica < setup::kPlacesMost; ++replica) {
     found.living += node_lives(shm, replica);

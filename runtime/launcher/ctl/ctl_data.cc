@@ -131,7 +131,10 @@ int import_data(const Request& request) {
   NewDirectory fresh(home);
   if (auto begun = fresh.begin(); !begun) return print_error(begun.error());
   const std::string files = fresh.path() + "/files";
-  fs::create_directory(files);
+  std::error_code failed;
+  if (!fs::create_directory(files, failed)) {
+    return print_error({Code::kSystem, failed.value(), "make the directory of the files"});
+  }
   const auto about = unpack_archive(request.file, files);
   if (!about) return print_error(about.error());
   const std::vector<std::string>& data = about.value().data;
@@ -142,7 +145,9 @@ int import_data(const Request& request) {
   auto made = checkpoint::make_base(directories, fresh.path() + "/base", checkpoint::Before::kStays,
                                     checkpoint::Content::kMoved);
   if (!made) return print_error(made.error());
-  fs::remove(files);
+  if (!fs::remove(files, failed)) {
+    return print_error({Code::kSystem, failed.value(), "remove the directory of the files"});
+  }
   // The group has not begun: its first start determines the number of replicas.
   KnownGroup known;
   known.name = request.group;
