@@ -21,6 +21,7 @@
 
 #include "checkpoint/protobuf.h"
 #include "dmt/base/descriptor_limit.h"
+#include "dmt/base/read_text.h"
 #include "dmt/base/shell_word.h"
 
 namespace crane::checkpoint {
@@ -204,11 +205,8 @@ bool is_lasting(std::string_view refusal) {
 CriuStats criu_stats(const std::string& work) {
   CriuStats stats;
   const auto read = [&work](const char* name, std::uint64_t part) -> std::string {
-    std::ifstream file(work + "/" + name, std::ios::binary);
-    std::stringstream whole;
-    whole << file.rdbuf();
     constexpr std::size_t kHead = 12;  // two magic numbers and the size
-    const std::string kept = whole.str();
+    const std::string kept = text_of_file(work + "/" + name);
     if (kept.size() < kHead) return "";
     const auto found = find_field(std::string_view(kept).substr(kHead), part);
     return found ? std::string(found->bytes) : "";

@@ -61,7 +61,7 @@ round_trip() {
   mkdir -p "$dir"
   setsid unshare --uts --ipc python3 -c '
 import os, signal, socket
-os.closerange(3, 1024)
+os.closerange(3, os.sysconf("SC_OPEN_MAX"))
 s = socket.create_server(("127.0.0.1", 0))
 open("'"$dir"'/ready", "w").close()
 signal.pause()' < /dev/null > /dev/null 2>&1 &

@@ -12,6 +12,14 @@
 
 namespace crane {
 
+// What a message about a killed process adds; empty for 0.
+inline std::string oom_text(std::uint64_t kills) {
+  if (kills == 0) return "";
+  return "; since it began, the kernel's OOM killer has ended " + std::to_string(kills) +
+         (kills == 1 ? " process" : " processes") +
+         " on this machine: give the machine, or the control group that dmesg names, more memory";
+}
+
 class OomKills {
  public:
   // Begins to count.  `file`: the kernel's counters since the boot, for all control groups.
@@ -23,6 +31,7 @@ class OomKills {
     const std::uint64_t all = all_in(file_);
     return all > before_ ? all - before_ : 0;
   }
+  std::string text() const { return oom_text(since()); }
 
  private:
   static std::uint64_t all_in(const std::string& file) {
@@ -37,13 +46,5 @@ class OomKills {
   std::string file_;
   std::uint64_t before_;
 };
-
-// What a message about a killed process adds; empty for 0.
-inline std::string oom_text(std::uint64_t kills) {
-  if (kills == 0) return "";
-  return "; since it began, the kernel's OOM killer has ended " + std::to_string(kills) +
-         (kills == 1 ? " process" : " processes") +
-         " on this machine: give the machine, or the control group that dmesg names, more memory";
-}
 
 }  // namespace crane

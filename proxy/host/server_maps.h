@@ -6,7 +6,6 @@
 
 #include <sys/types.h>
 
-#include <fstream>
 #include <string>
 
 #include "dmt/base/read_text.h"

@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "dmt/base/clock.h"
-#include "dmt/base/oom_kills.h"
 #include "dmt/scheduler.h"
 #include "dmt/sequence/hash_entry.h"
 #include "dmt/slices.h"
@@ -195,14 +194,14 @@ void Node::server_started(pid_t pid) {
 }
 
 void Node::server_failed(ExitStatus status, const std::string& why) {
-  if (!recovery_->server_failed(why)) fail(status, why + oom_text(recovery_->oom_kills().since()));
+  if (!recovery_->server_failed(why)) fail(status, why + recovery_->oom_kills().text());
 }
 
 void Node::process_killed(std::uint32_t process, std::uint32_t pid) {
   recovery_->server_died();
   fail(ExitStatus::kServerDied,
        fmt::format("process {} (pid {} of the server) was killed on this replica only{}", process,
-                   pid, oom_text(recovery_->oom_kills().since())));
+                   pid, recovery_->oom_kills().text()));
 }
 
 void Node::server_ended(int status) {
@@ -213,7 +212,7 @@ void Node::server_ended(int status) {
     return fail(ExitStatus::kServerDied,
                 WIFSIGNALED(status)
                     ? fmt::format("the server was killed by signal {} on this replica only{}",
-                                  WTERMSIG(status), oom_text(recovery_->oom_kills().since()))
+                                  WTERMSIG(status), recovery_->oom_kills().text())
                     : fmt::format("the server ended with status {} outside the schedule",
                                   WEXITSTATUS(status)));
   }

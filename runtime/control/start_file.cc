@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/control/start_file.h"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "dmt/base/process_stat.h"
@@ -32,8 +31,8 @@ std::string start_text(pid_t node, int replica, const Operation& operation) {
 }
 
 nlohmann::json operations_of_start(const std::string& replica_home, pid_t& node) {
-  std::ifstream in(replica_home + "/" + kStartFile);
-  const auto json = nlohmann::json::parse(rest_of(in), nullptr, false);
+  const auto json =
+      nlohmann::json::parse(text_of_file(replica_home + "/" + kStartFile), nullptr, false);
   const auto maker = static_cast<pid_t>(number_in(json, "pid"));
   const auto stat = maker > 0 ? read_process_stat(maker) : std::nullopt;
   const bool lives = stat && stat->state != 'Z';

@@ -15,7 +15,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -89,8 +88,7 @@ std::optional<ExitNote> read_exit_note(const std::string& home) {
 pid_t crane_run_of(const std::string& home) {
   struct stat lock {};
   if (::stat((home + "/lock").c_str(), &lock) != 0 || !setup::is_held(home)) return 0;
-  std::ifstream in(home + "/state.json");
-  const Json state = Json::parse(rest_of(in), nullptr, false);
+  const Json state = Json::parse(text_of_file(home + "/state.json"), nullptr, false);
   const std::uint64_t recorded = control::number_in(state, "pid");
   if (recorded == 0 || recorded > INT_MAX) return 0;
   const auto pid = static_cast<pid_t>(recorded);

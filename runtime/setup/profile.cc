@@ -11,9 +11,7 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 
 #include "dmt/base/read_text.h"
 #include "runtime/setup/run_directories.h"

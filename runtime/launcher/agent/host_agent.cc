@@ -314,8 +314,7 @@ void HostAgent::on_node_end(int status) {
 void HostAgent::carry_out(const supervise::Leave& a) {
   const int status = a.wait;
   const std::string home = replica_home();
-  std::ifstream in(home + "/status.json");
-  const Json state = Json::parse(rest_of(in), nullptr, false);
+  const Json state = Json::parse(text_of_file(home + "/status.json"), nullptr, false);
   const std::uint64_t reported = control::number_in(state, "server_exit", control::kAny);
   const int server_exit = reported <= UINT8_MAX ? static_cast<int>(reported) : -1;
   const std::string server_end = control::text_in(state, "server_end");

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "checkpoint/machine_files.h"
 #include "dmt/base/join.h"
@@ -53,8 +52,7 @@ Json row_of(const Json& summary, const std::string& home) {
 
 // The pid of a replica's node, from crane-run's state file; 0: unknown.
 pid_t node_pid(const std::string& home, int replica) {
-  std::ifstream file(home + "/state.json");
-  const Json state = Json::parse(rest_of(file), nullptr, false);
+  const Json state = Json::parse(text_of_file(home + "/state.json"), nullptr, false);
   for (const Json& row : control::list_in(state, "replicas")) {
     if (control::replica_in(row) != replica) continue;
     return static_cast<pid_t>(control::number_in(row, "node_pid"));
@@ -67,8 +65,7 @@ pid_t node_pid(const std::string& home, int replica) {
 bool starts(const std::string& replica_home, pid_t node) {
   const auto stat = node > 0 ? read_process_stat(node) : std::nullopt;
   if (!stat || stat->state == 'Z') return false;
-  std::ifstream file(replica_home + "/status.json");
-  const Json status = Json::parse(rest_of(file), nullptr, false);
+  const Json status = Json::parse(text_of_file(replica_home + "/status.json"), nullptr, false);
   return static_cast<pid_t>(control::number_in(status, "pid")) != node;
 }
 

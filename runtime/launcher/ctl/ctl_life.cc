@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <optional>
 
 #include "checkpoint/descriptor.h"
@@ -117,8 +116,7 @@ std::vector<std::string> server_logs(const Request& request, const std::string& 
     return {logs.at(request.replica)};
   }
   std::vector<std::string> paths;
-  std::ifstream in(request.home_of(group) + "/state.json");
-  Json known = Json::parse(rest_of(in), nullptr, false);
+  Json known = Json::parse(text_of_file(request.home_of(group) + "/state.json"), nullptr, false);
   if (!known.is_object()) known = summary_of(request, group);
   const auto first = static_cast<int>(control::number_in(known, "leader", kNoReplicaNumber));
   if (logs.count(first) != 0) paths.push_back(logs.at(first));

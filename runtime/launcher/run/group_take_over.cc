@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -44,8 +43,7 @@ std::vector<supervise::Found> Group::find_nodes() {
   using Node = supervise::Found::Node;
   std::vector<supervise::Found> all;
   for (const auto& r : supervisor_.replicas()) all.push_back({r.number, r.member, r.votes});
-  std::ifstream in(directories_.dir() + "/state.json");
-  const Json state = Json::parse(rest_of(in), nullptr, false);
+  const Json state = Json::parse(text_of_file(directories_.dir() + "/state.json"), nullptr, false);
   for (const Json& row : control::list_in(state, "replicas")) {
     const int number = control::replica_in(row);
     if (number < 0 || number >= options_.places()) continue;
