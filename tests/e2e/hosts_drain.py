@@ -26,6 +26,7 @@ HOSTS = 3
 RING_MB = 16
 VALUE = 400_000   # bytes; a payload is at most a sixteenth of a ring
 END_SECONDS = 20
+CTL_SECONDS = 120   # crane-ctl itself waits for 90 s
 TRIES = 5
 
 
@@ -53,7 +54,7 @@ class Apart(Remote):
         done = subprocess.run([*self.network.enter(number), "sh", "-c",
                                f"{self.mount(number)}; exec {command}"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=90, check=False)
+                              timeout=CTL_SECONDS, check=False)
         return done.returncode, done.stdout.strip()
 
     def agent(self, number):

@@ -85,7 +85,7 @@ void CheckpointRequests::refuse(const char* kind, const std::string& text, const
     log_wish(reason, text, out);
     WishRefusal note{value(reason.behind), {}};
     text.copy(note.why, sizeof note.why - 1);
-    out.push_back(SendNote{reason.of, note});  // if it is lost, crane-ctl waits until its time ends
+    out.push_back(SendNote{reason.of, note});  // if it is lost, the wish comes again
   }
   if (reason.kind == Reason::kSchedule) schedule_.failed(facts.now_ns, false);
 }
@@ -105,6 +105,7 @@ void CheckpointRequests::proposed(const Proposed& result, const Facts& facts, Ac
   const Reason reason = std::exchange(open_, {});
   last_asked_ = taker_;
   request_index_ = result.at;
+  request_view_ = facts.view;
   if (seen_.now_ns != 0) schedule_.asked(seen_);
   const std::string text =
       fmt::format("replica {} takes a checkpoint at entry {}", value(taker_), value(result.at));
@@ -137,6 +138,13 @@ void CheckpointRequests::proposed(const Proposed& result, const Facts& facts, Ac
     case Reason::kSchedule:
       break;
   }
+}
+
+void CheckpointRequests::wish(ReplicaId peer, Index behind, const Facts& facts, ActionList& out) {
+  if (!facts.started || !contains(able(facts), peer)) return;
+  const bool requested =
+      last_asked_ == peer && request_view_ == facts.view && request_index_ > behind;
+  if (!requested) ask({Reason::kWish, peer, behind}, peer, facts, out);
 }
 
 void CheckpointRequests::request_if_needed(const Facts& facts, ActionList& out) {

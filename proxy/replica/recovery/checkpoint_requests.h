@@ -43,10 +43,9 @@ class CheckpointRequests {
   // Requests one for crane-run, on behalf of a replica that waits for one; not if its operator
   // wants none.
   void request_if_needed(const Facts& facts, ActionList& out);
-  // Requests one from replica `peer`, for an operator of its host.
-  void wish(ReplicaId peer, Index behind, const Facts& facts, ActionList& out) {
-    ask({Reason::kWish, peer, behind}, peer, facts, out);
-  }
+  // Requests one from replica `peer`, for an operator of its host.  Until it can, and if it has
+  // done so, it does nothing: the peer repeats its wish until an entry answers it (WISH-1).
+  void wish(ReplicaId peer, Index behind, const Facts& facts, ActionList& out);
   // The result of the last request.
   void proposed(const Proposed& result, const Facts& facts, ActionList& out);
   // Called while this replica serves.  `full`: inputs wait for a checkpoint.
@@ -97,6 +96,7 @@ class CheckpointRequests {
   ReplicaId taker_{};                // the replica that is to take it
   ReplicaId last_asked_{};           // the replica that took the last one
   Index request_index_{};            // the entry of that request
+  View request_view_{};              // and its view
   std::int64_t look_at_ns_ = 0;      // when to look again for a replica that lacks entries
   std::int64_t helped_ns_ = 0;       // the last request for a replica on another host
   Index newest_{};                   // the newest checkpoint that was reported

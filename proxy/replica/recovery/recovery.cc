@@ -34,7 +34,7 @@ void Recovery::step(const Event& event, const Facts& facts) {
 }
 
 std::int64_t Recovery::due_ns() const noexcept {
-  if (!acceptor_only_) return checkpointer_.due_ns();
+  if (!acceptor_only_) return std::min(checkpointer_.due_ns(), wish_.due_ns());
   return stopping_ ? kNever : missing_.first_due_ns();
 }
 
@@ -88,7 +88,7 @@ void Recovery::on(const ServerRuns& event, const Facts& facts) {
 
 void Recovery::on(const CheckpointCommitted& event, const Facts& facts) {
   if (!rules_.member || event.taker != self()) return;
-  wish_.granted();
+  wish_.granted(event.at);
   if (acceptor_only_) {  // the leader did not know yet that this replica has no server
     CheckpointNote note;
     note.state = CheckpointNote::kGivenUp;
@@ -230,7 +230,7 @@ void Recovery::on(const CheckpointRequested& event, const Facts& facts) {
                         self(), Index{value(facts.committed) + 1}});
 }
 
-// The leader may have changed since this replica passed a request on (WISH-1).
+// The leader has not answered the request that this replica passed on, or is another one (WISH-1).
 void Recovery::step_wish(const Facts& facts) {
   const bool led = facts.view != View{0} && value(facts.leader) < kReplicasMax;
   switch (wish_.step(facts.view, led, facts.leads, facts.now_ns)) {

@@ -37,7 +37,7 @@ struct Ended {
   bool busy = false;    // not tried, because an earlier checkpoint was not finished
 };
 
-// `passed_on`: the replica asked its leader, whose refusal may be lost.
+// `passed_on`: the replica asked its leader, which does not answer before the replica follows.
 Ended wait_for_end(const Request& request, const std::string& group, Taken& taken, bool passed_on) {
   const std::string replica = "replica " + std::to_string(taken.replica);
   const auto deadline = now_ms() + kOtherStepsMs;
@@ -63,8 +63,8 @@ Ended wait_for_end(const Request& request, const std::string& group, Taken& take
     // A checkpoint at a later entry will do, too.
     if (control::number_in(checkpoint_status, "under_way") >= taken.index) continue;
     if (passed_on && now_ms() >= deadline) {
-      return {kRefused, "no checkpoint: " + group + ": the leader did not let " + replica +
-                            " take one; see node.log on the leader's host"};
+      return {kRefused, "no checkpoint: " + group + ": no leader requested one of " + replica +
+                            " within 90 s; crane-ctl status says whether it follows"};
     }
     const bool busy = control::flag_in(checkpoint_status, "busy");
     if (control::number_in(checkpoint_status, "gave_up") >= taken.index && !(busy && restarts)) {

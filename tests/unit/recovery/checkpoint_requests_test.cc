@@ -88,9 +88,9 @@ struct World {
     machine().help(ReplicaId{static_cast<std::uint8_t>(peer)}, behind, look(now_ns), out);
     CHECK_FALSE(carry_out(out));
   }
-  void wish(unsigned peer) {
+  void wish(unsigned peer, std::uint64_t behind) {
     ActionList out;
-    machine().wish(ReplicaId{static_cast<std::uint8_t>(peer)}, Index{7}, look(0), out);
+    machine().wish(ReplicaId{static_cast<std::uint8_t>(peer)}, Index{behind}, look(0), out);
     CHECK_FALSE(carry_out(out));
   }
 
@@ -126,23 +126,38 @@ TEST_CASE_METHOD(World, "replicas take turns, the leader takes none", "[requests
 }
 
 TEST_CASE_METHOD(World, "a follower takes the checkpoint that it requested", "[requests][ASK-1]") {
-  wish(2);
-  wish(2);
+  facts.view = View{257};
+  wish(2, 0);
+  CHECK(asked == Replicas{2});  // at entry 1
+  wish(2, 0);                   // a repeated wish
+  CHECK(asked == Replicas{2});
+  wish(2, 1);
   CHECK(asked == Replicas{2, 2});
-  CHECK(refusals.empty());
-  wish(0);  // the leader's server would be paused
-  members[1].streaming = false;
-  wish(1);
+  facts.view = View{768};  // that request may not be in the log of this view
+  wish(2, 1);
+  CHECK(asked == Replicas{2, 2, 2});
   full = true;
-  wish(2);
-  facts.started = false;
-  full = false;
-  wish(2);
-  CHECK(asked == Replicas{2, 2});
-  CHECK(refusals == std::vector<std::string>{
-                        "0 behind 7: replica 0 is the leader, or does not follow",
-                        "1 behind 7: replica 1 is the leader, or does not follow",
-                        "2 behind 7: the log is full", "2 behind 7: this replica does not lead"});
+  wish(2, 7);
+  CHECK(asked == Replicas{2, 2, 2});
+  CHECK(refusals == std::vector<std::string>{"2 behind 7: the log is full"});
+}
+
+TEST_CASE_METHOD(World, "a wish that comes too early is not answered, and comes again",
+                 "[requests][ASK-1][WISH-1]") {
+  SECTION("before START") {
+    facts.started = false;
+    wish(2, 7);
+  }
+  SECTION("before the replica follows") {
+    members[2].streaming = false;
+    wish(2, 7);
+  }
+  CHECK(asked.empty());
+  CHECK(refusals.empty());
+  facts.started = true;
+  members[2].streaming = true;
+  wish(2, 7);
+  CHECK(asked == Replicas{2});
 }
 
 TEST_CASE_METHOD(World, "a replica whose server no other one waits for takes its own",

@@ -398,8 +398,11 @@ struct Wishing : Follower {
   }
   // The wishes that it sends in a second, with their receivers.
   std::vector<std::pair<ReplicaId, std::uint64_t>> sent_in_a_second() {
+    return sent_in(1000 * kMs);
+  }
+  std::vector<std::pair<ReplicaId, std::uint64_t>> sent_in(std::int64_t time_ns) {
     std::vector<std::pair<ReplicaId, std::uint64_t>> sent;
-    for (int i = 0; i < 100; ++i) {
+    for (const std::int64_t end_ns = facts.now_ns + time_ns; facts.now_ns < end_ns;) {
       facts.now_ns += 10 * kMs;
       for (const Action& action : step(Tick{})) {
         const auto* note = std::get_if<SendNote>(&action);
@@ -415,16 +418,30 @@ using Sent = std::vector<std::pair<ReplicaId, std::uint64_t>>;
 
 }  // namespace
 
-TEST_CASE("recovery: each new leader gets an operator's request once", "[replica][WISH-1]") {
+TEST_CASE("recovery: each leader gets an operator's request until it answers",
+          "[replica][WISH-1]") {
   Wishing w;
-  CHECK(w.sent_in_a_second().empty());  // the first leader has it
+  const auto repeated = [](std::uint8_t leader) {
+    return Sent{{ReplicaId{leader}, 41}, {ReplicaId{leader}, 41}};
+  };
+  CHECK(w.sent_in_a_second() == repeated(0));
   w.facts.committed = Index{50};
   w.elect(kReplicasMax, 257);  // no replica leads yet
   CHECK(w.sent_in_a_second().empty());
+  CHECK(w.machine.due_ns() > w.facts.now_ns);
   w.elect(2, 257);
-  CHECK(w.sent_in_a_second() == Sent{{ReplicaId{2}, 41}});
-  w.elect(0, 512);
-  CHECK(w.sent_in_a_second() == Sent{{ReplicaId{0}, 41}});
+  CHECK(w.sent_in_a_second() == repeated(2));
+  w.elect(0, 512);  // at once
+  CHECK(w.sent_in(10 * kMs) == Sent{{ReplicaId{0}, 41}});
+  CHECK(w.machine.due_ns() == w.facts.now_ns + PassedOnWish::kRepeatNs);
+}
+
+TEST_CASE("recovery: an earlier request for a checkpoint does not answer the operator",
+          "[replica][WISH-1]") {
+  Wishing w;
+  w.step(CheckpointCommitted{Index{41}, ReplicaId{1}});  // committed before, handled now
+  w.elect(2, 257);
+  CHECK_FALSE(w.sent_in_a_second().empty());
 }
 
 TEST_CASE("recovery: a request that was granted, or that waits no more, is not repeated",
