@@ -219,6 +219,7 @@ void Supervisor::on(const Role& e) {
       if (other.number != r.number && other.view < e.view) other.leads = false;
     }
     print_message(name_of(r.number) + " leads (view " + std::to_string(e.view) + ")");
+    signal_servers();
   } else if (led) {
     act(Detail{name_of(r.number) + " no longer leads"});
   }

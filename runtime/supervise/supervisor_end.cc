@@ -54,12 +54,31 @@ void Supervisor::look_after_analysis() {
 // Ends the servers at one turn, so that they leave equal files on all replicas.  Returns false if
 // that is not possible, or was already requested; then the nodes are stopped immediately.
 bool Supervisor::end_servers(const char* why) {
-  if (!settings_.keeps_files || phase_ != Phase::kServing || leader() < 0 || ending_) return false;
+  if (!settings_.keeps_files || phase_ != Phase::kServing || ending_ || !has_leader_soon()) {
+    return false;
+  }
   ending_ = true;
   print_message(std::string(why) + ": the server ends");
-  act(SignalServers{leader()});
+  signal_servers();
   stop_deadline_ms_ = now_ms_ + kEndTimeoutMs;
   return true;
+}
+
+// Each leader gets the request until a server has ended: an earlier leader may have been lost
+// before it had proposed the signal.  A server that gets it twice ends as well.
+void Supervisor::signal_servers() {
+  const bool ends =
+      std::any_of(replicas_.begin(), replicas_.end(), [](auto& r) { return r.exited; });
+  if (ending_ && !stopping() && !ends && leader() >= 0) act(SignalServers{leader()});
+}
+
+// Whether a leader is known, or is about to be elected.
+bool Supervisor::has_leader_soon() const {
+  const auto voters =
+      std::count_if(replicas_.begin(), replicas_.end(), [](auto& r) { return r.votes; });
+  const auto able = std::count_if(replicas_.begin(), replicas_.end(),
+                                  [](auto& r) { return r.votes && r.runs && !r.acceptor_only; });
+  return leader() >= 0 || 2 * able > voters;
 }
 
 void Supervisor::stop(const char* why, int signal) {

@@ -68,6 +68,20 @@ def in_memory(scenario, kind):
     left = d.left_by(last.dir, 0, server.data)
     scenario.check(not (left / "changed-later").exists(),
                    f"{server.name}: the later change of the machine's directory was not mixed in")
+    leader_hangs(scenario, last)
+
+
+def leader_hangs(scenario, last):
+    """The leader's node is stopped when the group is: the next leader ends the servers."""
+    last.start()
+    serve(last, 3)
+    last.group.signal_node(last.group.leader(), signal.SIGSTOP)
+    last.stop()   # it kills that node as well
+    scenario.check("did not end within" not in last.log(),
+                   f"{last.server.name}: the next leader ended the servers", last.log()[-2000:])
+    last.start()
+    last.check("the leader hung when the group was stopped")
+    last.stop()
 
 
 def killed_in_memory(scenario, kind):
