@@ -149,7 +149,7 @@ class Node final : public EventLoop::Owner,
   void stop_requested() override;
   void signal_requested(std::uint32_t signo, std::uint32_t pid) override;
   void member_requested(const control::Message& change) override;
-  void checkpoint_requested() override { recovery_->request_if_needed(); }
+  void checkpoint_requested() override { recovery_->suggest_checkpoint(); }
   void supervisor_lost() override;
   void signalled(int signo) override;
 

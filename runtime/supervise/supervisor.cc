@@ -219,6 +219,8 @@ void Supervisor::on(const Role& e) {
       if (other.number != r.number && other.view < e.view) other.leads = false;
     }
     print_message(name_of(r.number) + " leads (view " + std::to_string(e.view) + ")");
+    checkpoint_request_ms_.reset();  // an earlier leader may have been lost with the request
+    if (wants_checkpoint_) ask_for_checkpoint();
     signal_servers();
   } else if (led) {
     act(Detail{name_of(r.number) + " no longer leads"});
@@ -526,9 +528,11 @@ void Supervisor::on(const CheckpointLookup& e) {
             (e.found && !skips ? " recovers from a checkpoint" : " runs all inputs again" + why));
 }
 
-// The leader's node knows whether checkpoints are wanted, and can be taken.
+// The leader's node knows whether checkpoints are wanted, and can be taken.  Without a leader the
+// next one gets the request.
 void Supervisor::ask_for_checkpoint() {
-  if (leader() < 0 || alive() * 2 <= voters()) return;
+  wants_checkpoint_ = leader() < 0;
+  if (wants_checkpoint_) return;
   if (checkpoint_request_ms_ && now_ms_ - *checkpoint_request_ms_ < kAskAgainMs) return;
   checkpoint_request_ms_ = now_ms_;
   act(AskCheckpoint{leader()});

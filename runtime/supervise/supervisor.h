@@ -184,7 +184,8 @@ class Supervisor {
   bool handed_over_ = false;  // to another build of Crane; none of its servers has listened yet
   bool left_ = false;         // an agent's replica has left
   bool answers_ = false;      // an operator waits until the node is started
-  std::optional<std::int64_t> checkpoint_request_ms_;  // time of the last request
+  std::optional<std::int64_t> checkpoint_request_ms_;  // of the last request to this leader
+  bool wants_checkpoint_ = false;                      // a request that no leader has received
   std::string refused_;                                // why the server cannot be dumped
   int status_ = 0;
   Outcome problem_ = Done{};

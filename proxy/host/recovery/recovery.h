@@ -139,7 +139,7 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   // --- operators
   std::string ask(const control::Message& request);
   std::string upgrade(const control::Message& request);
-  void request_if_needed() { feed(replica::CheckpointSuggested{}); }
+  void suggest_checkpoint() { feed(replica::CheckpointSuggested{}); }
   // The number of checkpoints published or given up.
   std::uint64_t checkpoints_tried() const noexcept {
     return machine_.checkpoint().taken + machine_.checkpoint().failed;

@@ -147,9 +147,11 @@ void CheckpointRequests::wish(ReplicaId peer, Index behind, const Facts& facts, 
   if (!requested) ask({Reason::kWish, peer, behind}, peer, facts, out);
 }
 
-void CheckpointRequests::request_if_needed(const Facts& facts, ActionList& out) {
-  if (!rules_.wanted || !rules_.why_not_wanted.empty() || schedule_.under_way()) return;
-  ask({Reason::kCraneRun}, std::nullopt, facts, out);
+// A checkpoint that is under way will do.
+bool CheckpointRequests::take_suggestion(const Facts& facts) {
+  if (!suggested_ || able(facts).empty()) return false;
+  suggested_ = false;
+  return rules_.why_not_wanted.empty() && !schedule_.under_way();
 }
 
 void CheckpointRequests::step(bool full, const Facts& facts, ActionList& out) {
@@ -157,6 +159,7 @@ void CheckpointRequests::step(bool full, const Facts& facts, ActionList& out) {
   if (rules_.why_not_wanted.empty() && schedule_.due(seen_)) {
     return ask({Reason::kSchedule}, std::nullopt, facts, out);
   }
+  if (take_suggestion(facts)) return ask({Reason::kCraneRun}, std::nullopt, facts, out);
   if (facts.now_ns < look_at_ns_) return;
   give_up_lost(facts);
   help_lagging(facts, out);

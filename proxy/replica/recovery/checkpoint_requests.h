@@ -40,9 +40,9 @@ class CheckpointRequests {
   void ask(std::optional<ReplicaId> of, const Facts& facts, ActionList& out) {
     ask({Reason::kOperator}, of, facts, out);
   }
-  // Requests one for crane-run, on behalf of a replica that waits for one; not if its operator
-  // wants none.
-  void request_if_needed(const Facts& facts, ActionList& out);
+  // crane-run suggests one, on behalf of a replica that returns: it is requested as soon as this
+  // leader serves and a follower can take it; not if the operator wants none.
+  void suggest(const Facts& facts) noexcept { suggested_ = facts.leads && rules_.wanted; }
   // Requests one from replica `peer`, for an operator of its host.  Until it can, and if it has
   // done so, it does nothing: the peer repeats its wish until an entry answers it (WISH-1).
   void wish(ReplicaId peer, Index behind, const Facts& facts, ActionList& out);
@@ -84,6 +84,7 @@ class CheckpointRequests {
   static void log_wish(const Reason& reason, const std::string& result, ActionList& out);
   std::vector<ReplicaId> able(const Facts& facts) const;
   std::vector<ReplicaId> soonest(const Facts& facts) const;
+  bool take_suggestion(const Facts& facts);
   void give_up_lost(const Facts& facts);
   void help_lagging(const Facts& facts, ActionList& out);
   bool helps(const MemberView& member, std::int64_t now_ns) const;
@@ -97,6 +98,7 @@ class CheckpointRequests {
   ReplicaId last_asked_{};           // the replica that took the last one
   Index request_index_{};            // the entry of that request
   View request_view_{};              // and its view
+  bool suggested_ = false;           // crane-run waits for a request
   std::int64_t look_at_ns_ = 0;      // when to look again for a replica that lacks entries
   std::int64_t helped_ns_ = 0;       // the last request for a replica on another host
   Index newest_{};                   // the newest checkpoint that was reported

@@ -262,9 +262,7 @@ void Recovery::on(const PeerWishRefused& event, const Facts&) {
                        out_);
 }
 
-void Recovery::on(const CheckpointSuggested&, const Facts& facts) {
-  requests_.request_if_needed(facts, out_);
-}
+void Recovery::on(const CheckpointSuggested&, const Facts& facts) { requests_.suggest(facts); }
 
 void Recovery::on(const Lacked& event, const Facts& facts) {
   if (facts.serves) requests_.help(event.peer, event.behind, facts, out_);

@@ -78,10 +78,9 @@ struct World {
     machine().step(false, look(now_ns), out);
     CHECK_FALSE(carry_out(out));
   }
-  void request_if_needed() {
-    ActionList out;
-    machine().request_if_needed(look(0), out);
-    CHECK_FALSE(carry_out(out));
+  void suggest(std::int64_t now_ns) {
+    machine().suggest(look(now_ns));
+    step(now_ns, 0, facts.inputs);
   }
   void help(unsigned peer, Index behind, std::int64_t now_ns) {
     ActionList out;
@@ -264,20 +263,33 @@ TEST_CASE_METHOD(World, "the schedule requests checkpoints where they can be tak
   SECTION("on this machine") {
     for (int s = 1; s <= 12; ++s) step(s * kSecond, 0, static_cast<std::uint64_t>(s));
     CHECK(asked == Replicas{1});
-    request_if_needed();  // the one in progress will do
+    suggest(12 * kSecond);  // the one in progress will do
     CHECK(asked == Replicas{1});
     CheckpointNote note;
     note.state = CheckpointNote::kTaken;
     machine().on_report(note, 12 * kSecond);
-    request_if_needed();
+    suggest(12 * kSecond);
     CHECK(asked == Replicas{1, 2});
   }
   SECTION("not if CRIU is missing") {
     rules.why_not_wanted = "no CRIU";
     for (int s = 1; s <= 12; ++s) step(s * kSecond, 0, static_cast<std::uint64_t>(s));
-    request_if_needed();
+    suggest(12 * kSecond);
     CHECK(asked.empty());
   }
+}
+
+TEST_CASE_METHOD(World, "crane-run's suggestion waits until a follower can take a checkpoint",
+                 "[requests]") {
+  rules.wanted = true;
+  for (MemberView& m : members) m.streaming = m.connected = false;
+  members[0].connected = members[1].connected = true;  // so soon after the election
+  suggest(kSecond);
+  CHECK(asked.empty());
+  members[1].streaming = true;
+  step(kSecond, 0, 0);
+  step(kSecond, 0, 0);
+  CHECK(asked == Replicas{1});
 }
 
 TEST_CASE_METHOD(World, "a checkpoint that is given up is soon requested from another replica",

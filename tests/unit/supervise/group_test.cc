@@ -105,14 +105,36 @@ TEST_CASE("supervisor: without a checkpoint, the leader gets requests for one at
   group.kill(2);
   group.wait();
   CHECK(group.count<AskCheckpoint>() == 2);
-  // Without a leader or a majority there is no request.
+  // Without a leader there is no request, until there is one again.
   group.now_ms += 5'000;
-  for (const int k : {2, 1}) group.kill(k);
-  group.tick();
   group.kill(0);
-  group.now_ms += 5'000;
   group.tick();
   CHECK(group.count<AskCheckpoint>() == 2);
+  group.step(Role{1, true, 2});
+  CHECK(group.count<AskCheckpoint>() == 3);
+  CHECK(group.last<AskCheckpoint>().leader == 1);
+  group.step(Role{0, true, 3});  // that request was made
+  CHECK(group.count<AskCheckpoint>() == 3);
+}
+
+TEST_CASE("supervisor: a killed leader's own return requests a checkpoint of the next leader",
+          "[supervise]") {
+  Watched group;
+  group.checkpoint = false;
+  group.serve().kill(2);
+  group.tick();
+  CHECK(group.last<AskCheckpoint>().leader == 0);
+  group.kill(0);  // at once, and with the request
+  SECTION("elected after the return") {
+    group.tick();
+    group.step(Role{1, true, 2});
+  }
+  SECTION("elected before") {
+    group.step(Role{1, true, 2});
+    group.tick();
+  }
+  CHECK(group.count<AskCheckpoint>() == 2);
+  CHECK(group.last<AskCheckpoint>().leader == 1);
 }
 
 TEST_CASE("supervisor: after a divergence a checkpoint is requested, and one second passes",
