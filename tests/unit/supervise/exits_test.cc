@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A group ends when its servers end, and not because one of them did.
 // METHOD  Only the state machine (runtime/supervise); the test carries out its actions.
-// CHECKS  SUP-5; the group's status; servers that end late, differently, or alone.
+// CHECKS  SUP-5; the group's status; servers that end late, differently, alone, or at a request.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/supervise/watched.h"
@@ -104,4 +104,55 @@ TEST_CASE("supervisor: a group whose servers end one after the other ends", "[su
   CHECK_FALSE(group.machine.stopping());
   group.tick(10'000);
   CHECK(group.machine.stopping());
+}
+
+TEST_CASE("supervisor: servers with lasting files end at one turn, or are stopped after 20 s",
+          "[supervise]") {
+  Settings settings = Watched::group_of(3);
+  settings.keeps_files = true;
+  settings.stop_signal = 15;
+  Watched group(settings);
+  group.serve().step(Stop{"told to stop"});
+  CHECK(group.last<SignalServers>().leader == 0);
+  CHECK(group.count<EndNode>() == 0);
+  Watched ended = group;
+  for (const int k : {0, 1, 2}) ended.step(ServerExit{k, 128 + 15, ExitReason::kSignal});
+  CHECK(ended.machine.status() == 0);  // as requested
+  group.wait();
+  CHECK(group.now_ms == 1'020'000);
+  CHECK(group.has_logged("the server did not end within 20 s, stopping"));
+}
+
+TEST_CASE("supervisor: each leader gets the request to end the servers, until one has ended",
+          "[supervise]") {
+  Settings settings = Watched::group_of(3);
+  settings.keeps_files = true;
+  Watched group(settings);
+  group.serve();
+  SECTION("the leader is lost with the request") { group.step(Stop{"told to stop"}); }
+  SECTION("the request comes during an election") {
+    group.step(Role{0, false, 1});
+    group.step(Stop{"told to stop"});
+    CHECK(group.count<SignalServers>() == 0);
+  }
+  const auto sent = group.count<SignalServers>();
+  group.step(Role{1, true, 2});
+  CHECK(group.count<SignalServers>() == sent + 1);
+  CHECK(group.last<SignalServers>().leader == 1);
+  CHECK(group.count<EndNode>() == 0);
+  group.step(ServerExit{1, 0, ExitReason::kExited});
+  group.step(Role{2, true, 3});
+  CHECK(group.count<SignalServers>() == sent + 1);
+}
+
+TEST_CASE("supervisor: without a majority, servers with lasting files are stopped at once",
+          "[supervise]") {
+  Settings settings = Watched::group_of(3);
+  settings.keeps_files = true;
+  Watched group(settings);
+  group.serve();
+  for (const int k : {0, 1}) group.step(NodeEnded{.replica = k, .wait = SIGKILL});
+  group.step(Stop{"told to stop"});
+  CHECK(group.count<SignalServers>() == 0);
+  CHECK(group.last<EndNode>().replica == 2);
 }
