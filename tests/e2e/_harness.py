@@ -369,7 +369,8 @@ class Group:
         reigns = self.reigns()
         handed = sum(log.read_text(errors="replace").count("the lead goes ")
                      for log in self.dir.glob("r*/node.log"))
-        said = "" if len(reigns) == self.reigns_at_start + handed else self.elections()
+        # A hand-over may have been one of the changes before the group served.
+        said = "" if len(reigns) <= self.reigns_at_start + handed else self.elections()
         self.scenario.check(not said, "the lead never changed", "; ".join([*reigns, said]))
 
     def processes(self):
