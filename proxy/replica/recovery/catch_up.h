@@ -52,6 +52,8 @@ class CatchUp {
   // Requests in entries up to this one were for the previous process of this replica.
   Index missed() const noexcept { return missing_until_; }
   bool active() const noexcept { return active_; }
+  // It has begun, and has ended: what the group commits from here on is not missed.
+  bool ended() const noexcept { return life_ != 0 && !active_; }
 
   // Returns the question to the leader that is due now, if any.
   std::optional<CommittedMessage> question(bool follows, std::int64_t now_ns) noexcept {

@@ -366,7 +366,7 @@ Index Recovery::applied(const Facts& facts) const {
 void Recovery::step_meter(const Facts& facts) {
   if (!meter_.recovering()) return;
   const Index target = std::max({log_end_, facts.committed, catch_up_.group(), facts.taken});
-  const bool ran = applied(facts) >= target && !catch_up_.active();
+  const bool ran = catch_up_.ended() || (applied(facts) >= target && !catch_up_.active());
   meter_.step(applied(facts), target, ran || facts.admitted, facts.now_ns);
 }
 

@@ -52,6 +52,10 @@ class Recovery {
 
   // A dump holds the log (TAKE-1).
   bool holds_log() const noexcept { return checkpointer_.holds(); }
+  // The server, which is at `applied`, has reached the dump's entry, and waits for the dump.
+  bool waits_for_dump(Index applied) const noexcept {
+    return checkpointer_.holds() && applied >= checkpointer_.at();
+  }
   // No checkpoint is being dumped or packed.
   bool idle() const noexcept { return checkpointer_.state() == Checkpointer::State::kIdle; }
   const CheckpointStatus& checkpoint() const noexcept { return checkpointer_.status(); }

@@ -80,19 +80,33 @@ void FlowControl::on_report(ReplicaId from, const ProgressMessage& note,
                             std::int64_t now_ns) noexcept {
   if (value(from) >= followers_.size()) return;
   Follower& f = followers_[value(from)];
-  if (note.recovers != 0 && note.recovers != f.returned) {
-    f.returned = note.recovers;
-    f.recovering_since_ns = now_ns;
-    f.had = value(trail_.newest()) - value(trail_.where(now_ns - kSecondNs));
-    f.helped = false;
-  }
+  const bool heard_again = f.last_received_ns != 0 && now_ns - f.last_received_ns > kStalledNs;
   f.last_report = note;
   f.last_received_ns = last_received_ns_ = now_ns;
-  if (f.helped || now_ns - f.recovering_since_ns < kHelpAfterNs) return;
+  const bool was_silent = late(f, now_ns) && (heard_again || f.was_silent);
+  const bool returns = note.recovers != 0 && note.recovers != f.returned;
+  if (returns || (was_silent && heard_again && note.recovers == 0)) begin_help(f, now_ns);
+  if (returns) f.returned = note.recovers;
+  f.was_silent = was_silent;
+  if (!f.helped ? now_ns - f.recovering_since_ns >= kHelpAfterNs
+                : now_ns - f.helped_ns >= kHelpSpanNs) {
+    begin_span(f, now_ns);
+  }
+}
+
+void FlowControl::begin_help(Follower& f, std::int64_t now_ns) const noexcept {
+  f.recovering_since_ns = now_ns;
+  f.had = value(trail_.newest()) - value(trail_.where(now_ns - kSecondNs));
+  f.helped = false;
+}
+
+void FlowControl::begin_span(Follower& f, std::int64_t now_ns) const noexcept {
+  const std::int64_t kept =
+      f.helped ? std::clamp<std::int64_t>(debt(f, now_ns), 0, kHelpSlack + 1) : 0;
   f.helped = true;
   f.helped_ns = now_ns;
-  f.from = Index{note.applied};
-  f.own = trail_.newest();
+  f.from = Index{f.last_report.applied};
+  f.own = Index{value(trail_.newest()) - static_cast<std::uint64_t>(kept)};
 }
 
 bool FlowControl::is_report_valid(const Follower& f, std::int64_t now_ns) noexcept {
@@ -117,15 +131,18 @@ bool FlowControl::has_late_follower(std::int64_t now_ns) const noexcept {
                      [&](const Follower& f) { return late(f, now_ns); });
 }
 
+std::int64_t FlowControl::debt(const Follower& f, std::int64_t now_ns) const noexcept {
+  const std::uint64_t own = value(trail_.newest()) - value(f.own);
+  const std::uint64_t gained = (f.last_report.applied - value(f.from)) / 2;
+  const auto ms = static_cast<std::uint64_t>((now_ns - f.helped_ns) / 1'000'000);
+  const std::uint64_t kept = f.had * ms / 2'000;  // half of the earlier rate (FLOW-2)
+  return static_cast<std::int64_t>(own) - static_cast<std::int64_t>(std::max(gained, kept));
+}
+
 bool FlowControl::helps(std::int64_t now_ns) const noexcept {
   return std::any_of(followers_.begin(), followers_.end(), [&](const Follower& f) {
-    if (f.last_report.recovers == 0 || !f.helped || now_ns - f.recovering_since_ns >= kHelpNs)
-      return false;
-    const std::uint64_t own = value(trail_.newest()) - value(f.own);
-    const std::uint64_t gained = (f.last_report.applied - value(f.from)) / 2;
-    const auto ms = static_cast<std::uint64_t>((now_ns - f.helped_ns) / 1'000'000);
-    const std::uint64_t kept = f.had * ms / 2'000;  // half of the earlier rate (FLOW-2)
-    return late(f, now_ns) && own > kHelpSlack + std::max(gained, kept);
+    return f.recovers() && f.helped && now_ns - f.recovering_since_ns < kHelpNs &&
+           late(f, now_ns) && debt(f, now_ns) > kHelpSlack;
   });
 }
 
@@ -134,7 +151,7 @@ bool FlowControl::holds(std::span<const ReplicaId> others, std::size_t needed,
   std::size_t there = 0, near = 0;
   for (const ReplicaId peer : others) {
     const Follower& f = followers_[value(peer)];
-    if (late(f, now_ns) && f.last_report.recovers != 0) continue;
+    if (late(f, now_ns) && f.recovers()) continue;
     ++there;
     near += !late(f, now_ns);
   }

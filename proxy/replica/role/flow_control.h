@@ -16,7 +16,11 @@
 // arrive as fast as it runs them, it never finishes.  So if it has not caught up soon, the leader's
 // server is limited for a while to one entry for two that the follower runs.  This happens only
 // while one more loss would stop the group; and however slowly the follower runs, clients keep half
-// of the rate from before it returned.
+// of the rate from before it returned.  That holds for each kHelpSpanNs: what the leader's server
+// ran while the follower was silent is no debt.
+//
+// A follower that was stopped returns in the same way: it is late at its first report after
+// kStalledNs of silence.
 //
 // A follower that reports nothing counts as near.  It is idle, stopped, takes a checkpoint, or has
 // worked on one entry for longer than kStalledNs; waiting for it would not help.
@@ -28,7 +32,7 @@
 //                   leader's server.
 // INVARIANT FLOW-2  They wait for a recovering follower only if the group could not lose one more
 //                   replica, and while the leader's server has run at least half as fast as in the
-//                   second before the follower returned.
+//                   second before the follower returned, in this span of kHelpSpanNs.
 
 #include <algorithm>
 #include <array>
@@ -120,15 +124,22 @@ class FlowControl {
     ProgressMessage last_report;
     std::uint64_t returned = 0;            // the last return that it reported
     std::int64_t last_received_ns = 0;     // 0: never
+    bool was_silent = false;               // and is late since it was heard again
     std::int64_t recovering_since_ns = 0;  // when it first reported that it recovers
     std::uint64_t had = 0;  // what the leader's server had run in the second before that
-    // If it is helped: since when, and where it and the leader's server were then.
+    // If it is helped: when this span began, and where it and the leader's server were then.
     bool helped = false;
     std::int64_t helped_ns = 0;
     Index from{}, own{};
+
+    bool recovers() const noexcept { return last_report.recovers != 0 || was_silent; }
   };
   static bool is_report_valid(const Follower& f, std::int64_t now_ns) noexcept;
   bool late(const Follower& f, std::int64_t now_ns) const noexcept;
+  void begin_help(Follower& f, std::int64_t now_ns) const noexcept;
+  void begin_span(Follower& f, std::int64_t now_ns) const noexcept;
+  // What the leader's server has run in this span beyond what the help allows.
+  std::int64_t debt(const Follower& f, std::int64_t now_ns) const noexcept;
   bool helps(std::int64_t now_ns) const noexcept;
 
   std::int64_t limit_ns_;

@@ -24,7 +24,8 @@ inline constexpr std::int64_t kTrailStepNs = 4'000'000;  // between the steps of
 // leader's server may take kHelpSlack entries beyond half of what the follower runs.
 inline constexpr std::int64_t kHelpAfterNs = 300'000'000;
 inline constexpr std::int64_t kHelpNs = 60'000'000'000;
-inline constexpr std::uint64_t kHelpSlack = 64;
+inline constexpr std::int64_t kHelpSpanNs = 1'000'000'000;
+inline constexpr std::int64_t kHelpSlack = 64;
 // An outage: nothing in flight was committed for this long, or the leader's process slept this much
 // longer than it intended.  Virtual time stops (virtual_clock.h).
 inline constexpr std::int64_t kOutageNs = 200'000'000;

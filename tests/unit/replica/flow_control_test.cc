@@ -279,3 +279,35 @@ TEST_CASE("a recovering follower is no reason to wait longer for another one", "
   leader.receive(kOne, static_cast<std::uint64_t>(leader.ms) - 100, 1);
   REQUIRE_FALSE(leader.holds());  // it recovers, and is already near
 }
+
+TEST_CASE("a follower that was stopped returns like a recovering one", "[flow][FLOW-1]") {
+  Leader leader;
+  leader.receive(kOne, 10, 1);
+  leader.receive(kTwo, 1000);
+  leader.run(kStalledNs / kMs + 1);  // kTwo is stopped
+  leader.receive(kOne, 10, 1);
+  leader.receive(kTwo, 1000);
+  REQUIRE(leader.late());
+  REQUIRE_FALSE(leader.holds());
+  for (int i = 0; i < kHelpAfterNs / kMs; ++i) {
+    leader.run(1);
+    leader.receive(kTwo, 1001);
+    REQUIRE_FALSE(leader.holds());
+  }
+  leader.run(kHelpSlack + 400);
+  leader.receive(kTwo, 1002);
+  REQUIRE(leader.holds());  // it is helped now, for clients keep half of their rate
+  leader.receive(kTwo, static_cast<std::uint64_t>(leader.ms) - 100);
+  REQUIRE_FALSE(leader.holds());
+  leader.run(300);
+  leader.receive(kTwo, static_cast<std::uint64_t>(leader.ms) - 400);
+  leader.receive(kOne, 10, 1);
+  REQUIRE(leader.holds());  // it was near again: an ordinary late follower
+}
+
+TEST_CASE("what the leader's server ran while a follower was silent is no debt", "[flow][FLOW-2]") {
+  Return r;
+  REQUIRE(r.run(kGraceMs + 100, 1) > 0);
+  for (int ms = 0; ms < 3000; ++ms) r.leader.flow.applied(Index{++r.own}, ++r.leader.ms * kMs);
+  REQUIRE(r.run(1000, 1) >= 400);  // half of its rate, without a long stop
+}
