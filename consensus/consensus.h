@@ -289,8 +289,9 @@ class Consensus {
   virtual int event_fd() const noexcept = 0;
   virtual void flush_doorbells() = 0;
   // This replica's server died or hangs (C6): hands leadership over, and does not seek it until
-  // fit().
-  virtual void abdicate(const char* reason) = 0;
+  // fit().  `successor`: the replica whose server is best; if it cannot lead now, or is nullopt,
+  // the one whose log is.
+  virtual void abdicate(const char* reason, std::optional<ReplicaId> successor = {}) = 0;
   virtual void fit() = 0;
   // This replica's server is `ns` behind the log (0: near its end) and has run entries up to `ran`.
   // When a leader is lost, replicas whose servers have run more campaign first (DESIGN C6).

@@ -302,12 +302,18 @@ void Replica::tick_members() {
 
 // --- handing over --------------------------------------------------------------------------------
 
+bool Replica::may_succeed(ReplicaId id) const {
+  if (value(id) >= config_.replicas || !members().voter(id)) return false;
+  const Peer& p = peers_[value(id)];
+  return p.state == PeerState::kStreaming && p.up;
+}
+
 // The voter that follows best.
 ReplicaId Replica::successor() const {
   ReplicaId best = kNoReplica;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+    if (!may_succeed(ReplicaId{i})) continue;
     const Peer& p = peers_[i];
-    if (p.state != PeerState::kStreaming || !p.up || !members().voter(ReplicaId{i})) continue;
     if (best != kNoReplica && p.acked_pos <= peers_[value(best)].acked_pos) continue;
     best = ReplicaId{i};
   }

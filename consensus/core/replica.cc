@@ -384,13 +384,13 @@ void Replica::on(const PeerUp& e) {
   }
 }
 
-void Replica::on(const Abdicate&) {
+void Replica::on(const Abdicate& e) {
   server_healthy_ = false;
   seeking_.abdicated = true;
   seeking_.campaign_at_ns = 0;
   seeking_.prevote_view = View{0};
   if (phase_ == Phase::kNone) return;
-  const ReplicaId to = successor();
+  const ReplicaId to = may_succeed(e.to) ? e.to : successor();
   Message m = message(MessageType::kTransfer);
   m.view = promised_;
   step_down();

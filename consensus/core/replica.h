@@ -436,6 +436,7 @@ class Replica {
   void on_not_member(const Message& m);
   void propose_config(const Members& next);
   bool majority_follows_closely(const Members& next) const;
+  bool may_succeed(ReplicaId id) const;
   ReplicaId successor() const;
   void begin_transfer(ReplicaId to);
   void finish_transfer();

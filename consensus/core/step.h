@@ -197,7 +197,9 @@ struct PeerUp {
   ReplicaId peer{};
 };
 // This replica's server died or hangs: hand leadership over and do not seek it until fit again.
-struct Abdicate {};
+struct Abdicate {
+  ReplicaId to = kNoReplica;  // the replica whose server is best; kNoReplica: not known
+};
 struct ServerHealthy {};
 // This replica's server is `ns` behind the log (0: near its end), and has run entries up to `ran`.
 struct ServerLagging {

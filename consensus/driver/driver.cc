@@ -134,12 +134,12 @@ bool Driver::send_message(ReplicaId to, std::span<const std::byte> bytes) {
          fabric_->send_request(to, std::span(request).first(kOutOfBandHead + bytes.size()));
 }
 
-void Driver::abdicate(const char* reason) {
+void Driver::abdicate(const char* reason, std::optional<ReplicaId> successor) {
   if (core_.role() == Role::kLeader) {
     Message() << "leadership handed over: r" << static_cast<unsigned>(value(options_.self)) << ": "
               << reason;
   }
-  step(core::Abdicate{});
+  step(core::Abdicate{successor.value_or(core::kNoReplica)});
   pump();
 }
 

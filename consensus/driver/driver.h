@@ -54,7 +54,7 @@ class Driver final : public Consensus {
     return event_fd_ >= 0 ? event_fd_ : fabric_->event_fd();
   }
   void flush_doorbells() override;
-  void abdicate(const char* reason) override;
+  void abdicate(const char* reason, std::optional<ReplicaId> successor) override;
   void fit() override;
   void lags(std::uint64_t ns, Index ran) override;
   void keep_log(const LogPlace* from) override;

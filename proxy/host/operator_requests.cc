@@ -134,7 +134,7 @@ Outcome OperatorRequests::hand_over(const HandOver& then) {
   if (!leadership_.leads()) return Done{};
   if (then.to == kAnyOther) {
     spdlog::info("an operator hands the lead over");
-    group_.abdicate("an operator hands the lead over");
+    owner_.abdicate("an operator hands the lead over");
     group_.fit();
   } else {
     const Outcome asked = group_.transfer(ReplicaId{static_cast<std::uint8_t>(then.to)});

@@ -36,6 +36,8 @@ class OperatorRequests {
     virtual void leave() = 0;                           // stops the node cleanly
     // Whether the replica has a server; otherwise it only votes.
     virtual bool has_server(ReplicaId who) const = 0;
+    // Hands the lead to the replica whose server is best.
+    virtual void abdicate(const char* why) = 0;
     // How long bytes already sent by clients may be read before the lead is handed over; 0: not.
     virtual std::int64_t input_drain_ns() const = 0;
 

@@ -243,7 +243,7 @@ std::int64_t Node::report_progress() {
   if (const auto lag = progress_.new_lag(applied, recovery_->catches_up(), now_ns_)) {
     consensus_->lags(static_cast<std::uint64_t>(lag->ns), lag->ran);
   }
-  if (leadership_.leads() || recovery_->holds_log() ||
+  if (leadership_.leads() || recovery_->holds_server(applied) ||
       value(leadership_.leader()) >= config_.replicas) {
     return proxy::kNever;
   }
@@ -303,7 +303,7 @@ void Node::shut_down() {
   const bool whole = in_order && recovery_ != nullptr && !recovery_->catches_up();
   if (consensus_ != nullptr && leadership_.leads() && in_order && !end_.stopping() &&
       !server_->exit().reported()) {  // the others continue
-    consensus_->abdicate("this node was requested to stop");
+    abdicate("this node was requested to stop");
     consensus_->poll(static_cast<std::uint64_t>(monotonic_ns()));
     consensus_->flush_doorbells();
   }
@@ -337,7 +337,8 @@ void Node::forward_remaining_clients() {
 
 void Node::fail(ExitStatus status, const std::string& why) {
   if (!end_.fail(status)) return;
-  spdlog::error("{}", why);
+  const bool recovers = status == ExitStatus::kTooFarBehind;  // its next process does
+  spdlog::log(recovers ? spdlog::level::warn : spdlog::level::err, "{}", why);
   mode_.failed(why);
   // First this replica stops, then another one leads (D18), then crane-run gets the message.
   if (server_ != nullptr && server_->opened()) server_->fence();
@@ -346,7 +347,7 @@ void Node::fail(ExitStatus status, const std::string& why) {
       status == ExitStatus::kDiverged || (status == ExitStatus::kFenced && !server_->was_refused());
   if (differs && proxy_ != nullptr) proxy_->end();
   if (consensus_ != nullptr && leadership_.leads()) {
-    consensus_->abdicate(why.c_str());
+    abdicate(why.c_str());
     consensus_->flush_doorbells();
   }
   supervisor_.fatal(status, why);

@@ -139,6 +139,9 @@ class Node final : public EventLoop::Owner,
   void drain() override;
   void leave() override { end_.leave_now(); }
   bool has_server(ReplicaId peer) const override { return recovery_->has_server(peer); }
+  void abdicate(const char* why) override {
+    consensus_->abdicate(why, recovery_ == nullptr ? std::nullopt : recovery_->successor());
+  }
   std::int64_t input_drain_ns() const override {
     return proxy_->moves() ? proxy::kInputDrainNs : 0;
   }

@@ -56,7 +56,7 @@ class ReplayLog final : public consensus::Consensus {
   std::uint64_t poll(std::uint64_t now_ns) override;
   int event_fd() const noexcept override { return event_; }
   void flush_doorbells() override {}
-  void abdicate(const char*) override {}
+  void abdicate(const char*, std::optional<ReplicaId>) override {}
   void fit() override {}
   void lags(std::uint64_t, Index) override {}
   void keep_log(const consensus::LogPlace*) override {}

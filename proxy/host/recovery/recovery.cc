@@ -17,6 +17,7 @@
 #include "proxy/host/out_of_band.h"
 #include "proxy/host/recovery/tier_status.h"
 #include "proxy/record/verification.h"
+#include "proxy/replica/role/successor.h"
 
 namespace crane::node {
 namespace {
@@ -224,6 +225,11 @@ bool Recovery::has_server(ReplicaId peer) const {
   if (value(peer) == config_.replica) return !acceptor_only_;
   const auto readiness = owner_.readiness_of(peer);
   return !readiness || !readiness->acceptor_only;
+}
+
+std::optional<ReplicaId> Recovery::successor() {
+  look_at_group(stepped_ns_);
+  return replica::best_successor(members_, ReplicaId{config_.replica});
 }
 
 std::string Recovery::why_no_server() const {

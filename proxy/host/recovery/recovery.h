@@ -64,6 +64,10 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
 
   // --- the log
   bool holds_log() const noexcept { return machine_.holds_log() || restart_->holds_log(); }
+  // The server, which is at `applied`, waits for the holder, and not for its own progress.
+  bool holds_server(Index applied) const noexcept {
+    return machine_.waits_for_dump(applied) || restart_->holds_log();
+  }
   // The item in this entry that prevents this replica from continuing (StartCheck); nullptr: none.
   const char* difference(const consensus::EntryView& entry) {
     return member_ ? start_check_.look(entry) : nullptr;
@@ -82,6 +86,8 @@ class Recovery final : public EventSink, public CheckpointPacker::Owner, public 
   std::string why_no_server() const;
   // Whether `peer` has a server, by its own report; false: it only votes.
   bool has_server(ReplicaId peer) const;
+  // The replica to which this leader hands the lead, if no other is named.
+  std::optional<ReplicaId> successor();
   // The end of its log when it began.
   Index held() const noexcept { return machine_.held(); }
   // Messages of other replicas.

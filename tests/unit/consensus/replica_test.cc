@@ -253,6 +253,24 @@ TEST_CASE("consensus: an abdicating leader hands over at once and stays out", "[
   CHECK(g.leader() == 2);
 }
 
+TEST_CASE("consensus: an abdicating leader hands over to the replica that its owner names",
+          "[R=3]") {
+  InstantGroup g(3);
+  elect_first(g);
+  SECTION("if that follows") {
+    g.step(0, Abdicate{ReplicaId{2}});
+    g.settle();
+    CHECK(g.leader() == 2);
+  }
+  SECTION("otherwise to the one that follows best") {
+    g.kill(2);
+    g.settle();
+    g.step(0, Abdicate{ReplicaId{2}});
+    g.settle();
+    CHECK(g.leader() == 1);
+  }
+}
+
 TEST_CASE("consensus: a replica that lost its memory neither votes nor leads (C5, U2)", "[R=3]") {
   InstantGroup g(3);
   elect_first(g);

@@ -33,7 +33,7 @@ class FakeConsensus : public consensus::Consensus {
   std::uint64_t poll(std::uint64_t) override { return ~std::uint64_t{0}; }
   int event_fd() const noexcept override { return -1; }
   void flush_doorbells() override {}
-  void abdicate(const char* reason) override {
+  void abdicate(const char* reason, std::optional<ReplicaId>) override {
     asked.push_back("abdicate: " + std::string(reason));
   }
   void fit() override { asked.emplace_back("fit"); }

@@ -46,6 +46,7 @@ struct World : OperatorRequests::Owner {
   void drain() override { drained = true; }
   void leave() override { ++left; }
   bool has_server(ReplicaId who) const override { return value(who) < with_servers; }
+  void abdicate(const char* why) override { group.abdicate(why, {}); }
   std::int64_t input_drain_ns() const override { return drain_ns; }
   nlohmann::json ask(const std::string& text) const {
     return nlohmann::json::parse(requests->answer(text));

@@ -3,7 +3,9 @@
 // METHOD  The test's clock, and followers that answer as the test decides.
 // CHECKS  LAG-1: a server that is stopped, one that crawls, one that computes like all others; a
 //         follower that may not run ahead; replicas that are short of processor time by turns.
+//         To whom a leader that gives up the lead hands it.
 #include "proxy/replica/role/lead_watch.h"
+#include "proxy/replica/role/successor.h"
 
 #include <algorithm>
 #include <array>
@@ -198,4 +200,30 @@ TEST_CASE("lead: an absent follower does not get leadership", "[LAG-1]") {
   CHECK_FALSE(watch.step(seen(10, 401), kOthers, kNow + 341 * kMs).successor);  // it has returned
   watch.on_report(ReplicaId{2}, answer(11), kNow + 341 * kMs);
   CHECK(watch.step(seen(10, 802), kOthers, kNow + 742 * kMs).successor);
+}
+
+TEST_CASE("a leader that gives up the lead hands it to the best server that follows", "[lead]") {
+  std::vector<MemberView> members;
+  for (std::uint8_t i = 0; i < 3; ++i) {
+    MemberView m;
+    m.id = ReplicaId{i};
+    m.role = consensus::MemberRole::kVoter;
+    m.connected = m.streaming = true;
+    members.push_back(m);
+  }
+  const auto best = [&] { return best_successor(members, ReplicaId{0}); };
+  CHECK(best() == ReplicaId{1});
+  SECTION("it recovers, however near it seems") {
+    members[1].report.emplace().recovers = true;
+    members[2].lag_ns = 500 * kMs;
+  }
+  SECTION("it is late, as this leader knows") { members[1].lag_ns = 30 * kMs; }
+  SECTION("it is late, as it reports") { members[1].report.emplace().lag_ms = 30; }
+  SECTION("it has no server") { members[1].report.emplace().acceptor_only = true; }
+  SECTION("it does not follow") { members[1].streaming = false; }
+  SECTION("it does not vote") { members[1].role = consensus::MemberRole::kLearner; }
+  CHECK(best() == ReplicaId{2});
+  members[2].connected = false;
+  const bool leads = members[1].votes() && members[1].streaming && !members[1].only_votes();
+  CHECK(best() == (leads ? std::optional{ReplicaId{1}} : std::nullopt));
 }
