@@ -11,8 +11,8 @@
 #include <span>
 #include <tuple>
 
-#include "proxy/replica/step.h"
 #include "proxy/replica/role/tuning.h"
+#include "proxy/replica/step.h"
 
 namespace crane::replica {
 

@@ -254,7 +254,7 @@ int main(int argc, char** argv) {
   Whence whence;
   const crane::setup::Program program{
       all_commands(request, whence), crane::launcher::version_of_launcher(),
-      "Exit status: 0 done, all is well; 1 it serves, but a replica is missing or late, or one\n"
+      "Exit status: 0 done, all is well; 1 it serves, but a replica is missing, or one\n"
       "more loss stops it; 2 no leader; 3 no such group or checkpoint; 4 not permitted; 5 the\n"
       "node refused, or damage was found; 6 the server does not serve; 7 the lead was not\n"
       "transferred in time; 8 the upgrade was rolled back; 12 a node ended before it answered;\n"

@@ -2,7 +2,7 @@
 #pragma once
 // crane-ctl's commands.  Each prints its messages and returns crane-ctl's exit status.
 //
-// Exit status: 0 done, or all is well; 1 the group serves, but a replica is missing or late, or one
+// Exit status: 0 done, or all is well; 1 the group serves, but a replica is missing, or one
 // more loss stops it; 2 there is no leader; 3 there is no such group or checkpoint; 4 not
 // permitted; 5 the node refused, or a checkpoint is damaged (the message gives the reason); 6 the
 // server does not serve; 7 the lead was not transferred in time; 8 an upgrade was rolled back; 12

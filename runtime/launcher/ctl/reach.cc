@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launcher/ctl/reach.h"
 
+#include <future>
 #include <utility>
 
 #include "runtime/launcher/context_file.h"
@@ -26,11 +27,17 @@ class SocketReach final : public Reach {
     return all;
   }
   std::map<int, Answer> ask(const std::set<int>& asked, const std::string& what) const override {
-    std::map<int, Answer> answers;
+    // At the same time: the answers are to be of one moment, also if one replica is stopped.
+    std::map<int, std::future<Answer>> asking;
     for (const int replica : asked) {
-      Answer& answer = answers[replica];
-      answer.reply = ask_node(sockets_.at(replica), what, kAskTimeoutMs, answer.text);
+      asking[replica] = std::async([&socket = sockets_.at(replica), &what] {
+        Answer answer;
+        answer.reply = ask_node(socket, what, kAskTimeoutMs, answer.text);
+        return answer;
+      });
     }
+    std::map<int, Answer> answers;
+    for (auto& [replica, answer] : asking) answers[replica] = answer.get();
     return answers;
   }
 
