@@ -156,7 +156,6 @@ class Supervisor {
   void return_exited();
   bool end_servers(const char* why);
   void signal_servers();
-  bool has_leader_soon() const;
   void stop(const char* why, int signal = 0);
   void end_harder();
   void end_with(const Error& problem);

@@ -54,9 +54,8 @@ void Supervisor::look_after_analysis() {
 // Ends the servers at one turn, so that they leave equal files on all replicas.  Returns false if
 // that is not possible, or was already requested; then the nodes are stopped immediately.
 bool Supervisor::end_servers(const char* why) {
-  if (!settings_.keeps_files || phase_ != Phase::kServing || ending_ || !has_leader_soon()) {
-    return false;
-  }
+  const bool led = leader() >= 0 || 2 * alive() > voters();  // or soon will be
+  if (!settings_.keeps_files || phase_ != Phase::kServing || ending_ || !led) return false;
   ending_ = true;
   print_message(std::string(why) + ": the server ends");
   signal_servers();
@@ -70,15 +69,6 @@ void Supervisor::signal_servers() {
   const bool ends =
       std::any_of(replicas_.begin(), replicas_.end(), [](auto& r) { return r.exited; });
   if (ending_ && !stopping() && !ends && leader() >= 0) act(SignalServers{leader()});
-}
-
-// Whether a leader is known, or is about to be elected.
-bool Supervisor::has_leader_soon() const {
-  const auto voters =
-      std::count_if(replicas_.begin(), replicas_.end(), [](auto& r) { return r.votes; });
-  const auto able = std::count_if(replicas_.begin(), replicas_.end(),
-                                  [](auto& r) { return r.votes && r.runs && !r.acceptor_only; });
-  return leader() >= 0 || 2 * able > voters;
 }
 
 void Supervisor::stop(const char* why, int signal) {

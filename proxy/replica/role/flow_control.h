@@ -138,7 +138,7 @@ class FlowControl {
   bool late(const Follower& f, std::int64_t now_ns) const noexcept;
   void begin_help(Follower& f, std::int64_t now_ns) const noexcept;
   void begin_span(Follower& f, std::int64_t now_ns) const noexcept;
-  // What the leader's server has run in this span beyond what the help allows.
+  // The entries that the leader's server may not run yet, but has run in this span.
   std::int64_t debt(const Follower& f, std::int64_t now_ns) const noexcept;
   bool helps(std::int64_t now_ns) const noexcept;
 
