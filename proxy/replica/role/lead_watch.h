@@ -59,8 +59,8 @@ class LeadWatch {
     bool has_server = true;      // false: any other server is further
   };
   // Whether leadership can be handed to that member: it is another voter, it is connected, and the
-  // leader sends it the log.
-  static bool may_take_lead(const consensus::MemberStatus& member, ReplicaId self) noexcept {
+  // leader sends it the log.  `member`: a consensus::MemberStatus or a MemberView.
+  static bool may_take_lead(const auto& member, ReplicaId self) noexcept {
     return member.id != self && member.role == consensus::MemberRole::kVoter && member.connected &&
            member.streaming;
   }

@@ -11,6 +11,7 @@
 #include <span>
 #include <tuple>
 
+#include "proxy/replica/role/lead_watch.h"
 #include "proxy/replica/role/tuning.h"
 #include "proxy/replica/step.h"
 
@@ -27,8 +28,7 @@ inline std::optional<ReplicaId> best_successor(std::span<const MemberView> membe
   };
   const MemberView* best = nullptr;
   for (const MemberView& m : members) {
-    const bool follows = m.id != self && m.votes() && m.connected && m.streaming;
-    if (!follows || m.only_votes()) continue;
+    if (!LeadWatch::may_take_lead(m, self) || m.only_votes()) continue;
     if (best == nullptr || rank(m) < rank(*best)) best = &m;
   }
   return best == nullptr ? std::nullopt : std::optional{best->id};

@@ -135,6 +135,7 @@ TEST_CASE_METHOD(World, "a follower takes the checkpoint that it requested", "[r
   facts.view = View{768};  // that request may not be in the log of this view
   wish(2, 1);
   CHECK(asked == Replicas{2, 2, 2});
+  wish(0, 7);  // the leader's server would be paused
   full = true;
   wish(2, 7);
   CHECK(asked == Replicas{2, 2, 2});

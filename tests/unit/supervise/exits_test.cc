@@ -106,12 +106,20 @@ TEST_CASE("supervisor: a group whose servers end one after the other ends", "[su
   CHECK(group.machine.stopping());
 }
 
-TEST_CASE("supervisor: servers with lasting files end at one turn, or are stopped after 20 s",
-          "[supervise]") {
+namespace {
+
+Settings lasting_group() {
   Settings settings = Watched::group_of(3);
   settings.keeps_files = true;
   settings.stop_signal = 15;
-  Watched group(settings);
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("supervisor: servers with lasting files end at one turn, or are stopped after 20 s",
+          "[supervise]") {
+  Watched group(lasting_group());
   group.serve().step(Stop{"told to stop"});
   CHECK(group.last<SignalServers>().leader == 0);
   CHECK(group.count<EndNode>() == 0);
@@ -125,9 +133,7 @@ TEST_CASE("supervisor: servers with lasting files end at one turn, or are stoppe
 
 TEST_CASE("supervisor: each leader gets the request to end the servers, until one has ended",
           "[supervise]") {
-  Settings settings = Watched::group_of(3);
-  settings.keeps_files = true;
-  Watched group(settings);
+  Watched group(lasting_group());
   group.serve();
   SECTION("the leader is lost with the request") { group.step(Stop{"told to stop"}); }
   SECTION("the request comes during an election") {
@@ -147,9 +153,7 @@ TEST_CASE("supervisor: each leader gets the request to end the servers, until on
 
 TEST_CASE("supervisor: without a majority, servers with lasting files are stopped at once",
           "[supervise]") {
-  Settings settings = Watched::group_of(3);
-  settings.keeps_files = true;
-  Watched group(settings);
+  Watched group(lasting_group());
   group.serve();
   for (const int k : {0, 1}) group.step(NodeEnded{.replica = k, .wait = SIGKILL});
   group.step(Stop{"told to stop"});
